@@ -1,0 +1,33 @@
+# Two commands: `make demo` and `make test`. Both make their own environment first, once.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check fast clean
+
+demo: $(READY)
+	$(BIN)/gedi run circles --seed 0 --out runs/demo --overwrite
+	@echo
+	@echo "open runs/demo/report.html"
+
+test: check
+	$(BIN)/python -m pytest -n 2
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fast: $(READY)  ## the tests without the trainings
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# torch goes first and pinned: see constraints.txt
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(shell grep '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) runs tables .mypy_cache .ruff_cache .pytest_cache

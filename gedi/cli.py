@@ -1,0 +1,125 @@
+"""The command line."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gedi.config import Config, merge, override, parse, to_yaml
+from gedi.errors import DivergenceError, UserError
+from gedi.presets import PRESETS, preset
+from gedi.report import Progress, write_report
+from gedi.runs import RunDirectory, execute, load_settings, prepare
+from gedi.tables import TABLES, write_table
+
+app = typer.Typer(
+    help="Learn symbols from raw data without labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+
+@app.command()
+def run(
+    target: Annotated[str, typer.Argument(metavar="PRESET|CONFIG.yaml", help="what to run")],
+    profile: Annotated[str | None, typer.Option(help="paper or laptop")] = None,
+    seed: Annotated[int | None, typer.Option(help="everything random follows from it")] = None,
+    out: Annotated[Path | None, typer.Option(help="the run's directory")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on from the last checkpoint")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an earlier run")] = False,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="section.key=value")] = None,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps")] = "cpu",
+) -> None:
+    """Train, evaluate, and write a run directory with its report."""
+    config = _config(target, profile, seed, settings or [])
+    prepared = prepare(config, accelerator=accelerator)
+    path = out or Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
+    if resume and (path / "config.yaml").is_file():
+        directory = RunDirectory.open(path)
+        if directory.config() != config:
+            raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
+    else:
+        directory = RunDirectory.create(path, overwrite=overwrite)
+    try:
+        with Progress(config) as progress:
+            results = execute(prepared, directory, progress)
+    except KeyboardInterrupt:
+        print(f"stopped; go on with the same command and --resume ({path})", file=sys.stderr)
+        raise typer.Exit(130) from None
+    report = write_report(directory)
+    shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
+    first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
+    print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))
+    print(f"{results['seconds']['total']:.0f} s; report: {report}")
+
+
+@app.command()
+def presets(name: Annotated[str | None, typer.Argument(help="show one in full")] = None) -> None:
+    """List the presets, or show one in full."""
+    if name is not None:
+        print(to_yaml(parse(preset(name))), end="")
+        return
+    listing = Table("preset", "data", "stage 1", "stage 2", "tries")
+    for known in PRESETS:
+        config = parse(preset(known))
+        listing.add_row(
+            known,
+            config.data.name,
+            f"{config.stage1.iterations} it",
+            f"{config.stage2.iterations} it",
+            f"up to {config.n_init}",
+        )
+    console.print(listing)
+
+
+@app.command()
+def table(
+    name: Annotated[str, typer.Argument(help=", ".join(TABLES))],
+    profile: Annotated[str, typer.Option(help="paper or laptop")] = "laptop",
+    seeds: Annotated[int, typer.Option(min=1, help="seeds per cell")] = 5,
+    out: Annotated[Path | None, typer.Option(help="where the table goes")] = None,
+) -> None:
+    """Reproduce one of the paper's tables, published figures beside ours."""
+    print(write_table(name, profile=profile, seeds=seeds, out=out or Path("tables") / name))
+
+
+@app.command()
+def report(run: Annotated[Path, typer.Argument(help="a run's directory")]) -> None:
+    """Draw a run's figures and write its page again."""
+    print(write_report(RunDirectory.open(run)))
+
+
+def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> Config:
+    if Path(target).suffix in (".yaml", ".yml"):
+        chosen = load_settings(target)
+        base = chosen.get("preset", "toy")
+        chosen = merge(preset(base, profile), chosen) if base in PRESETS else chosen
+    else:
+        chosen = preset(target, profile)
+    chosen = override(chosen, settings)
+    if seed is not None:
+        chosen["seed"] = seed
+    return parse(chosen)
+
+
+def main() -> None:
+    """The program ``gedi``: a user's mistake is one line and exit code 2, a diverged training is 3."""
+    # One thread: at this size a second one costs more in hand-over than it computes.
+    torch.set_num_threads(1)
+    try:
+        app()
+    except UserError as error:
+        print(f"gedi: {error}", file=sys.stderr)
+        sys.exit(2)
+    except DivergenceError as error:
+        print(f"gedi: {error}", file=sys.stderr)
+        sys.exit(3)
+    except OSError as error:
+        print(f"gedi: {error.strerror or error}: {error.filename}", file=sys.stderr)
+        sys.exit(2)

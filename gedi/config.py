@@ -1,0 +1,273 @@
+"""The settings of a run: frozen models, unknown keys refused, the defaults are the ``toy`` recipe."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from gedi.errors import UserError, unknown
+
+Positive = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(ge=0)]
+Width = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+METHODS = ("gedi", "jem", "swav", "no-nf", "no-nf-no-train-1", "no-nf-2-enc")
+
+#: The paper's letters, for who types them: the nearest spelling would not lead here.
+_LETTERS = {
+    "T": "steps",
+    "eps": "radius",
+    "tau": "temperature",
+    "lr": "learning_rate",
+    "iters": "iterations",
+    "sigma": "noise",
+    "alpha": "step_size",
+    "beta": "ridge",
+}
+
+
+class Section(BaseModel):
+    """A frozen group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DataConfig(Section):
+    """What is learnt from."""
+
+    name: Literal["moons", "circles", "rings", "spirals", "blobs", "pinwheel", "file"] = "moons"
+    path: str | None = None  # with name "file": .npy, .npz or .csv
+    n_train: Positive = 5000  # toy shapes only
+    n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
+    noise: Width | None = None  # None: the shape's own
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
+    turns: Width = 1.5  # spirals: how far they wind
+
+
+class ModelConfig(Section):
+    """The network."""
+
+    hidden: tuple[Positive, ...] = (100, 100)
+    latent: Positive = 8  # h
+    activation: Literal["silu", "leaky_relu"] = "silu"
+    first: Literal["silu", "leaky_relu", "sine"] = "sine"
+    sharpness: Width | None = 4.0
+    extent: Width = 1.0
+    projector: Positive = 16
+    embedding: Positive = 8
+    clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
+    temperature: Width = 0.5  # tau
+    second_encoder: bool = False
+
+
+class SamplingConfig(Section):
+    """Samples from the energy: Langevin chains in a replay buffer."""
+
+    chains: Positive = 200
+    steps: Count = 5
+    noise: Width = 0.05  # sigma
+    step_size: Width | None = None  # alpha; None: sigma^2 / 2, temperature 1
+    metropolis: bool = True
+    teleports: Count = 1  # Metropolis jumps across the box, each step
+    reinit: Share = 0.0  # blind re-initialisation, each draw
+    buffer: Positive = 10_000
+    margin: Width = 0.5  # the box: the data's range and this much more
+    clamp: bool = True  # False: chains may leave the box (the literal setting)
+    clip: Width | None = None
+
+
+class WalkConfig(Section):
+    """Manifold walks (DAM)."""
+
+    energy: Literal["stage1", "live", "radial"] = "stage1"
+    steps: Count = 200  # T
+    radius: Width = 0.05  # epsilon
+    direction: Literal["constant", "fresh", "carried"] = "carried"
+    corrector: Weight = 0.001
+    inertia: Share = 0.5
+    refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
+
+    @model_validator(mode="before")
+    @classmethod
+    def _energy_alone(cls, value: Any) -> Any:
+        return {"energy": value} if isinstance(value, str) else value  # --set walk=radial
+
+
+class ClusterConfig(Section):
+    """The cluster term."""
+
+    view_noise: Width = 0.03
+    epsilon_start: Width = 0.5
+    epsilon: Width = 0.1
+    anneal: Share = 0.7
+    iterations: Positive = 3
+    ridge: Width = 1e-4  # beta of the negative-free term
+
+
+class Weights(Section):
+    """The weight of each term; 0 leaves it out."""
+
+    generative: Weight = 0.0
+    denoising: Weight = 0.0
+    penalty: Weight = 0.0
+    negative_free: Weight = 0.0
+    cluster_noise: Weight = 0.0
+    cluster_walk: Weight = 0.0
+
+
+class StageConfig(Section):
+    """One stage of training."""
+
+    iterations: Count
+    batch_size: Positive = 256
+    learning_rate: Width
+    betas: tuple[Share, Share]
+    warmup: Count = 50
+    final: Share = 0.02
+    denoising: Width = 0.05  # width of the blur of score matching
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    weights: Weights
+
+    @field_validator("betas")
+    @classmethod
+    def _below_one(cls, betas: tuple[float, float]) -> tuple[float, float]:
+        if max(betas) >= 1:
+            raise ValueError("betas must be below 1")
+        return betas
+
+
+STAGE1 = StageConfig(
+    iterations=1500,
+    learning_rate=1e-2,
+    betas=(0.0, 0.9),
+    average=0.998,
+    weights=Weights(generative=0.3, denoising=1.0),
+)
+# The density's weights are a tenth of stage 1's, in its ratio: enough to keep it alive beside the clusters.
+STAGE2 = StageConfig(
+    iterations=1400,
+    learning_rate=3e-3,
+    betas=(0.9, 0.999),
+    weights=Weights(generative=0.03, denoising=0.1, negative_free=2.5e-6, cluster_noise=1.0, cluster_walk=1.0),
+)
+
+
+class Config(Section):
+    """Everything a run depends on."""
+
+    preset: str = "toy"
+    method: str = "gedi"
+    seed: Annotated[int, Field(ge=0)] = 0
+    n_init: Positive = 4
+    patience: Weight = 0.05  # a try this far above the perfect loss, relatively, ends the restarts
+    log_every: Positive = 50
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    walk: WalkConfig = WalkConfig()
+    cluster: ClusterConfig = ClusterConfig()
+    stage1: StageConfig = STAGE1
+    stage2: StageConfig = STAGE2
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _spelling(cls, value: Any) -> Any:
+        """The paper's spellings are taken too: ``no NF, 2 enc.`` is ``no-nf-2-enc``."""
+        return re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-") if isinstance(value, str) else value
+
+
+def parse(settings: Mapping[str, Any]) -> Config:
+    """A config from plain data; the first thing wrong with it becomes a one-line error.
+
+    Example:
+        >>> parse({"walk": {"stps": 5}})
+        Traceback (most recent call last):
+        gedi.errors.UserError: unknown key 'walk.stps': did you mean 'walk.steps'? Valid: walk.corrector, ...
+    """
+    try:
+        config = Config.model_validate(_complete(settings))
+    except ValidationError as error:
+        raise _one_line(error) from None
+    if config.method not in METHODS:
+        raise unknown("method", config.method, METHODS)
+    if config.data.name == "file" and config.data.path is None:
+        raise UserError("data.name=file needs data.path, the .npy, .npz or .csv file to read")
+    if config.sampling.chains > config.sampling.buffer:
+        raise UserError(
+            f"sampling.chains must be at most sampling.buffer, got {config.sampling.chains} chains "
+            f"for a buffer of {config.sampling.buffer}"
+        )
+    return config
+
+
+def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """Settings with dotted assignments applied, later ones winning.
+
+    Example:
+        >>> override({}, ["walk.steps=5", "method=swav"])
+        {'walk': {'steps': 5}, 'method': 'swav'}
+    """
+    changed = dict(settings)
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"--set takes section.key=value, got {assignment!r}")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UserError(f"--set {key}: the value must be YAML, got {text!r}") from None
+        if isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
+            value = float(value)  # YAML 1.1 reads 1e-3 as text
+        changed = merge(changed, _nest(key.strip().split("."), value))
+    return changed
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes`` laid over it, section by section."""
+    merged = dict(base)
+    for key, value in changes.items():
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(value, Mapping) and isinstance(below, Mapping) else value
+    return merged
+
+
+def to_yaml(config: Config) -> str:
+    """The complete config as text that :func:`parse` takes back."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
+def _complete(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Stages are given by their differences from the recipe's, so they are filled before validation."""
+    filled = dict(settings)
+    for name, default in (("stage1", STAGE1), ("stage2", STAGE2)):
+        if isinstance(filled.get(name), Mapping):
+            filled[name] = merge(default.model_dump(), filled[name])
+    return filled
+
+
+def _nest(path: Sequence[str], value: Any) -> dict[str, Any]:
+    head, *rest = path
+    return {head: _nest(rest, value) if rest else value}
+
+
+def _one_line(error: ValidationError) -> UserError:
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    key = ".".join(path)
+    if first["type"] == "extra_forbidden":
+        section: Any = Config
+        for part in path[:-1]:
+            section = section.model_fields[part].annotation
+        prefix = ".".join(path[:-1])
+        valid = [f"{prefix}.{name}" if prefix else name for name in section.model_fields]
+        letter = _LETTERS.get(path[-1])
+        hint = next((name for name in valid if letter and name.split(".")[-1] == letter), None)
+        return unknown("key", key, valid, hint)
+    reason = first["msg"][0].lower() + first["msg"][1:]
+    reason = reason.removeprefix("value error, ").replace("input should be", "must be")
+    symbol = " (T)" if key == "walk.steps" else ""
+    return UserError(f"{key}{symbol}: {reason}, got {first['input']!r}")

@@ -1,0 +1,15 @@
+"""Objectives: plain functions on plain tensors, each a scalar to minimise."""
+
+from gedi.losses.cluster import log_sinkhorn, swapped_prediction
+from gedi.losses.denoising import denoising
+from gedi.losses.generative import energy_penalty, generative
+from gedi.losses.negative_free import negative_free
+
+__all__ = [
+    "denoising",
+    "energy_penalty",
+    "generative",
+    "log_sinkhorn",
+    "negative_free",
+    "swapped_prediction",
+]

@@ -1,0 +1,109 @@
+"""One network that gives latent, embedding, logits and energy."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gedi.score import energy_and_score
+from gedi.types import Outputs
+
+
+class Energy:
+    """``E(x) = -u^T enc(x)`` as a function, with its score in closed form where the encoder has one.
+
+    It uses only the encoder and ``u`` (no batch norm), so sampling never disturbs the projector.
+    """
+
+    def __init__(self, encoder: nn.Module, direction: Tensor) -> None:
+        self.encoder = encoder
+        self.direction = direction
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The energy of each point: (n, *shape) -> (n,)."""
+        return self.of_latent(self.encoder(x))
+
+    def of_latent(self, latent: Tensor) -> Tensor:
+        """The energy of latents that are already there: (n, h) -> (n,)."""
+        return -(latent @ self.direction)
+
+    def with_score(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Energy (n,) and score (n, *shape)."""
+        along = getattr(self.encoder, "along", None)
+        if along is None:
+            return energy_and_score(lambda y: self(y), x)  # the lambda hides this method: autograd
+        log_density, gradient = along(self.direction, x)
+        return -log_density, gradient
+
+    def snapshot(self) -> "Energy":
+        """A frozen copy that later training does not change."""
+        encoder = copy.deepcopy(self.encoder).requires_grad_(False)
+        return Energy(encoder, self.direction.detach().clone())
+
+
+class Model(nn.Module):
+    """Encoder, projector, prototypes and energy direction.
+
+    Args:
+        encoder: ``enc``, any module (n, *shape) -> (n, h).
+        projector: ``proj``, (n, h) -> (n, d) on the unit sphere.
+        prototypes: (n, d) -> (n, c).
+        latent_dim: h, the length of ``u``.
+        generative_encoder: a second encoder for the energy alone; None shares the first.
+        generator: the stream ``u`` is drawn from.
+
+    Example:
+        >>> from gedi.nn import MLP, Projector, Prototypes
+        >>> model = Model(MLP(2, (16,), 2), Projector(2, 4, 2), Prototypes(2, 2), latent_dim=2)
+        >>> model(torch.randn(5, 2)).energy.shape
+        torch.Size([5])
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        projector: nn.Module,
+        prototypes: nn.Module,
+        *,
+        latent_dim: int,
+        generative_encoder: nn.Module | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.projector = projector
+        self.prototypes = prototypes
+        self.generative_encoder = generative_encoder
+        bound = latent_dim**-0.5
+        self.direction = nn.Parameter(torch.empty(latent_dim).uniform_(-bound, bound, generator=generator))
+
+    @property
+    def energy(self) -> Energy:
+        """The energy as a function, live: it changes as the model learns."""
+        return Energy(self.generative_encoder or self.encoder, self.direction)
+
+    def redraw_heads(self, generator: torch.Generator) -> None:
+        """Begin the cluster head again; the encoder and the energy stay."""
+        for head in (self.projector, self.prototypes):
+            redraw = getattr(head, "redraw", None)
+            if redraw is None:
+                raise TypeError(f"a head needs a method redraw(generator) for restarts, got {type(head).__name__}")
+            redraw(generator)
+
+    def forward(self, x: Tensor) -> Outputs:
+        """Everything the network says of a batch."""
+        return self.views([x])[0]
+
+    def views(self, views: Sequence[Tensor]) -> list[Outputs]:
+        """Several views of one batch: stacked through the encoder, apart through the batch norm."""
+        x = torch.cat(list(views))
+        latents = self.encoder(x)
+        energy = self.energy
+        energies = energy.of_latent(latents) if self.generative_encoder is None else energy(x)
+        sizes = [len(view) for view in views]
+        outputs = []
+        for latent, e in zip(torch.split(latents, sizes), torch.split(energies, sizes), strict=True):
+            embedding = self.projector(latent)
+            outputs.append(Outputs(latent, embedding, self.prototypes(embedding), e))
+        return outputs

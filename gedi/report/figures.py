@@ -1,0 +1,121 @@
+"""Pictures of a run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from gedi.config import WalkConfig
+from gedi.evaluation.density import grid, log_normaliser
+from gedi.sampling import Box
+from gedi.types import EnergyFn
+from gedi.views import manifold_walk
+
+COLOURS = [
+    "#2b6cb0",
+    "#dd6b20",
+    "#2f855a",
+    "#b83280",
+    "#6b46c1",
+    "#b7791f",
+    "#319795",
+    "#9b2c2c",
+    "#4a5568",
+    "#d53f8c",
+]
+_GRID = 160
+_DPI = 110
+
+
+def new_figure(columns: int, rows: int = 1, size: float = 3.4) -> tuple[Figure, list[Axes]]:
+    """A figure of equal panels that needs no display."""
+    figure = Figure(figsize=(size * columns, (size + 0.25) * rows), layout="constrained", dpi=_DPI)
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure as PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    return path
+
+
+def scatter(ax: Axes, x: Tensor, labels: Tensor | None, title: str) -> None:
+    """Points in the plane, coloured by label."""
+    colours = COLOURS[8] if labels is None else np.array(COLOURS)[labels.numpy() % len(COLOURS)]
+    ax.scatter(x[:, 0], x[:, 1], s=4, c=colours, linewidths=0)
+    _plain(ax, title)
+
+
+@torch.no_grad()
+def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: WalkConfig | None, starts: Tensor, title: str) -> None:
+    """The log density over its box, with walks drawn on it."""
+    low, high = box.low, box.high
+    log_p = (-energy(grid(low, high, _GRID)) - log_normaliser(energy, low, high)).view(_GRID, _GRID)
+    top = float(log_p.max())
+    ax.imshow(
+        log_p.clamp_min(top - 12).t().numpy(),
+        origin="lower",
+        extent=(float(low[0]), float(high[0]), float(low[1]), float(high[1])),
+        cmap="Greys",
+        aspect="equal",
+    )
+    if walk is not None and walk.steps > 0:
+        every = max(1, walk.steps // 100)
+        paths = manifold_walk(
+            energy,
+            starts,
+            torch.Generator().manual_seed(0),
+            steps=walk.steps,
+            radius=walk.radius,
+            direction=walk.direction,
+            corrector=walk.corrector,
+            inertia=walk.inertia,
+            every=every,
+        )
+        for i in range(len(starts)):
+            colour = COLOURS[i % len(COLOURS)]
+            ax.plot(paths[:, i, 0], paths[:, i, 1], color=colour, linewidth=1.3)
+            ax.plot(starts[i, 0], starts[i, 1], "o", color=colour, markersize=4, markeredgecolor="white")
+    ax.set_xlim(float(low[0]), float(high[0]))
+    ax.set_ylim(float(low[1]), float(high[1]))
+    _plain(ax, title)
+
+
+def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
+    """Every term against the iteration, a panel for each leg of the training."""
+    legs: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        name = record["stage"] + (f", try {record['restart'] + 1}" if "restart" in record else "")
+        legs.setdefault(name, []).append(record)
+    figure, axes = new_figure(max(len(legs), 1), size=4.2)
+    skipped = ("stage", "iteration", "restart", "loss")
+    for ax, (name, lines) in zip(axes, legs.items(), strict=False):
+        for i, term in enumerate(key for key in lines[0] if key not in skipped):
+            ax.plot(
+                [line["iteration"] for line in lines],
+                [line[term] for line in lines],
+                label=term.replace("_", " "),
+                color=COLOURS[i % len(COLOURS)],
+            )
+        ax.set_yscale("symlog", linthresh=0.01)
+        ax.set_xlabel("iteration")
+        ax.set_title(name)
+        ax.legend(fontsize=7, frameon=False)
+    return save(figure, path)
+
+
+def _plain(ax: Axes, title: str) -> None:
+    ax.set_title(title, fontsize=11)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_aspect("equal")
+    for side in ax.spines.values():
+        side.set_color("#cbd5e0")

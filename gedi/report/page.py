@@ -1,0 +1,91 @@
+"""The HTML page of a run: one self-contained file."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import torch
+from safetensors.torch import load_file
+
+from gedi.config import to_yaml
+from gedi.methods import has_clusters, has_density, with_method
+from gedi.random import Streams
+from gedi.report import figures
+from gedi.runs import RunDirectory, load_data
+
+_ABOUT = {
+    "nmi": "normalised mutual information with the true classes, whole test set",
+    "ami": "the same, adjusted for chance",
+    "ari": "adjusted Rand index",
+    "accuracy": "share of points in the right cluster, clusters matched to classes one to one",
+    "clusters_used": "clusters that hold at least one test point",
+    "nmi_kmeans": "what k-means makes of the latents (the method itself has no clusters)",
+    "cluster_entropy": "1: clusters share the points equally; 0: collapsed to one",
+    "effective_rank": "dimensions the embedding really uses",
+    "energy_gap": "energy of the model's samples less that of test data; near 0 when they are alike",
+    "sample_mmd2": "samples against test data, maximum mean discrepancy",
+    "sample_mmd2_null95": "what that figure stays under in 95 % of cases when both sets are alike",
+    "sample_1nn": "share of points whose nearest neighbour is of their own kind; 0.5: not to be told apart",
+    "kl": "nats from the true density to the model's",
+    "kl_uniform": "the same for a uniform density on the box",
+    "density_correlation": "rank correlation of model and true log density, on and around the data",
+    "score_cosine": "cosine between model score and true score",
+    "far_mass": "share of the model's mass where the truth has next to none",
+    "normal_cosine": "|cosine| between score and the rings' normal",
+    "walk_crossing": "share of walks on the final energy that end in another true cluster",
+}
+
+
+def write_report(directory: RunDirectory) -> Path:
+    """Draw the figures of a finished run and write ``report.html``."""
+    results, config = directory.results(), directory.config()
+    pictures = draw(directory)
+    page = jinja2.Environment(
+        loader=jinja2.PackageLoader("gedi.report"), autoescape=True, undefined=jinja2.StrictUndefined
+    ).get_template("report.html.j2")
+    directory.write(
+        "report.html",
+        page.render(
+            results=results,
+            config=to_yaml(config),
+            about=_ABOUT,
+            pictures=[(title, _embed(path)) for title, path in pictures],
+        ),
+    )
+    return directory.path / "report.html"
+
+
+def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
+    """The figures of a run as (title, file)."""
+    config = with_method(directory.config())
+    folder = directory.path / "figures"
+    pictures: list[tuple[str, Path]] = []
+    data = load_data(config, Streams(config.seed))
+    if data.test.shape[1] == 2:
+        model, box = directory.load_model()
+        points = load_file(directory.path / "model" / "points.safetensors")
+        panels: list[Any] = [lambda ax: figures.scatter(ax, data.test, data.test_labels, "test data, true classes")]
+        if data.test_labels is None:
+            panels = [lambda ax: figures.scatter(ax, data.test, None, "test data")]
+        if has_clusters(config):
+            panels.append(lambda ax: figures.scatter(ax, data.test, points["predicted"], "clusters found"))
+        if has_density(config):
+            starts = data.test[torch.linspace(0, len(data.test) - 1, 8).long()]
+            panels.append(
+                lambda ax: figures.landscape(
+                    ax, model.energy, box, config.walk, starts, "log density learnt, walks on it"
+                )
+            )
+            panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it"))
+        figure, axes = figures.new_figure(len(panels))
+        for ax, panel in zip(axes, panels, strict=True):
+            panel(ax)
+        pictures.append(("What was learnt", figures.save(figure, folder / "overview.png")))
+    if directory.metrics():
+        pictures.append(("Training", figures.training_curves(directory.metrics(), folder / "training.png")))
+    return pictures
+
+
+def _embed(path: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,89 @@
+"""Figures of whole tables."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from gedi.random import Streams
+from gedi.report import figures
+from gedi.runs import RunDirectory, load_data
+
+Scores = Mapping[tuple[str, str, int | None], Sequence[float]]
+
+
+def labels(
+    runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], methods: Sequence[str], path: Path
+) -> Path:
+    """Ground truth beside the clusters each method found, a row for each data set."""
+    figure, axes = figures.new_figure(1 + len(methods), len(data))
+    for i, row in enumerate(data):
+        panels = axes[i * (1 + len(methods)) :]
+        for j, method in enumerate(methods):
+            run = runs.get((row, method))
+            if run is None:  # every try diverged
+                panels[1 + j].set_axis_off()
+                continue
+            test = load_data(run.config(), Streams(run.config().seed))
+            found = load_file(run.path / "model" / "points.safetensors")["predicted"]
+            nmi = run.results()["metrics"]["nmi"]
+            figures.scatter(panels[0], test.test, test.test_labels, f"{row}: ground truth")
+            figures.scatter(panels[1 + j], test.test, found, f"{method} (NMI {nmi:.2f})")
+    return figures.save(figure, path)
+
+
+def landscapes(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], method: str, path: Path) -> Path:
+    """The learnt log density with walks drawn on it, and samples from it."""
+    figure, axes = figures.new_figure(2, len(data))
+    for i, row in enumerate(data):
+        run = runs.get((row, method))
+        if run is None:
+            continue
+        model, box = run.load_model()
+        test = load_data(run.config(), Streams(run.config().seed)).test
+        starts = test[torch.linspace(0, len(test) - 1, 8).long()]
+        figures.landscape(axes[2 * i], model.energy, box, run.config().walk, starts, f"{row}: log density, walks")
+        samples = load_file(run.path / "model" / "points.safetensors")["samples"]
+        figures.scatter(axes[2 * i + 1], samples, None, f"{row}: samples")
+    return figures.save(figure, path)
+
+
+def against_steps(
+    scores: Scores,
+    data: Sequence[str],
+    curves: Sequence[str],
+    levels: Sequence[str],
+    steps: Sequence[int],
+    path: Path,
+) -> Path:
+    """NMI against T: a curve for each of ``curves``, a level line for methods that do not walk."""
+    figure, axes = figures.new_figure(len(data), size=4.0)
+    for ax, row in zip(axes, data, strict=True):
+        for i, name in enumerate(curves):
+            points = [(t, scores[row, name, t]) for t in steps if (row, name, t) in scores]
+            if points:
+                ax.errorbar(
+                    [t for t, _ in points],
+                    [np.mean(values) for _, values in points],
+                    [np.std(values) for _, values in points],
+                    marker="o",
+                    capsize=3,
+                    label=name,
+                    color=figures.COLOURS[i],
+                )
+        for i, name in enumerate(levels, start=len(curves)):
+            if (row, name, None) in scores:
+                ax.axhline(
+                    float(np.mean(scores[row, name, None])),
+                    linestyle="--",
+                    label=name,
+                    color=figures.COLOURS[i],
+                )
+        ax.set_ylim(-0.05, 1.05)
+        ax.set_xlabel("T")
+        ax.set_ylabel("NMI")
+        ax.set_title(row)
+        ax.legend(fontsize=8, frameon=False)
+    return figures.save(figure, path)

@@ -1,0 +1,298 @@
+"""A run: a config becomes a directory with everything that was learnt and measured."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from lightning_fabric import Fabric
+from safetensors.torch import load_file, save_file
+
+from gedi.assess import assess
+from gedi.config import Config, parse, to_yaml
+from gedi.data import Dataset, draw_toy, load_arrays
+from gedi.errors import UserError
+from gedi.evaluation import density_verdict
+from gedi.methods import build_model, build_stages, has_density, langevin, trainer_settings, with_method
+from gedi.nn import Model
+from gedi.random import Streams
+from gedi.sampling import Box
+from gedi.training import Trainer
+
+_VERSIONED = ("gedi-learn", "torch", "numpy", "scikit-learn", "lightning-fabric")
+Record = dict[str, Any]
+
+
+class RunDirectory:
+    """The files of a run. Nothing is written before everything given has been checked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: str | Path, *, overwrite: bool = False) -> "RunDirectory":
+        """A new directory; one that holds a run already is refused, or replaced if so told."""
+        path = Path(path)
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out must name a directory, but {str(path)!r} is a file")
+        occupied = path.is_dir() and any(path.iterdir())
+        if occupied and not overwrite:
+            raise UserError(
+                f"--out {str(path)!r} already holds files: choose another directory, go on with --resume, "
+                f"or replace it with --overwrite"
+            )
+        if occupied and not (path / "config.yaml").is_file():
+            raise UserError(f"--overwrite only replaces a run, and {str(path)!r} holds no config.yaml")
+        _check_writable(path)
+        if occupied:
+            shutil.rmtree(path)
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "checkpoints").mkdir()
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunDirectory":
+        """A directory that holds a run."""
+        path = Path(path)
+        if not (path / "config.yaml").is_file():
+            raise UserError(f"{str(path)!r} is not a run: it holds no config.yaml")
+        return cls(path)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The trainer's state."""
+        return self.path / "checkpoints" / "last.pt"
+
+    def config(self) -> Config:
+        """The run's complete settings."""
+        return load_config(self.path / "config.yaml")
+
+    def results(self) -> Record:
+        """The run's results."""
+        path = self.path / "results.json"
+        if not path.is_file():
+            raise UserError(f"{str(self.path)!r} has no results yet: finish it with gedi run --resume")
+        results: Record = json.loads(path.read_text())
+        return results
+
+    def metrics(self) -> list[Record]:
+        """The logged steps."""
+        path = self.path / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file whole or not at all."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_text(text)
+        os.replace(temporary, path)
+
+    def append_metrics(self, record: Record) -> None:
+        """One line of ``metrics.jsonl``."""
+        with (self.path / "metrics.jsonl").open("a") as lines:
+            lines.write(json.dumps(record) + "\n")
+
+    def trim_metrics(self, keep: int) -> None:
+        """Forget lines logged after the checkpoint that a resumed run starts from."""
+        self.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.metrics()[:keep]))
+
+    def save_checkpoint(self, state: Record) -> None:
+        """The trainer's state, whole or not at all."""
+        temporary = self.checkpoint.with_name("last.pt.tmp")
+        torch.save(state, temporary)
+        os.replace(temporary, self.checkpoint)
+
+    def load_checkpoint(self) -> Record | None:
+        """The trainer's state, or None before the first checkpoint. Loading runs no code."""
+        if not self.checkpoint.is_file():
+            return None
+        state: Record = torch.load(self.checkpoint, weights_only=True)
+        return state
+
+    def save_model(self, prepared: "Prepared") -> None:
+        """Weights as safetensors, and what it takes to build the network again."""
+        folder = self.path / "model"
+        folder.mkdir(exist_ok=True)
+        weights = prepared.trainer.model.state_dict()
+        save_file({name: x.contiguous() for name, x in weights.items()}, folder / "model.safetensors")
+        shape = {
+            "inputs": prepared.data.train.shape[1],
+            "clusters": weights["prototypes.weight"].shape[0],
+            "low": prepared.box.low.tolist(),
+            "high": prepared.box.high.tolist(),
+            "config": prepared.method_config.model_dump(mode="json"),
+        }
+        self.write("model/config.json", json.dumps(shape))
+
+    def load_model(self) -> tuple[Model, Box]:
+        """The trained network and the box its density lives in."""
+        folder = self.path / "model"
+        if not (folder / "model.safetensors").is_file():
+            raise UserError(f"{str(self.path)!r} has no model yet: finish it with gedi run --resume")
+        shape = json.loads((folder / "config.json").read_text())
+        model = build_model(parse(shape["config"]), shape["inputs"], shape["clusters"], Streams(0))
+        model.load_state_dict(load_file(folder / "model.safetensors"))
+        return model.eval(), Box(torch.tensor(shape["low"]), torch.tensor(shape["high"]))
+
+
+def load_config(path: str | Path) -> Config:
+    """A config from a YAML file."""
+    return parse(load_settings(path))
+
+
+def load_settings(path: str | Path) -> dict[str, Any]:
+    """The settings in a YAML file, unchecked."""
+    try:
+        settings = yaml.safe_load(Path(path).read_text())
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"{str(path)!r} must hold sections and keys, got {type(settings).__name__}")
+    return settings
+
+
+def load_data(config: Config, streams: Streams) -> Dataset:
+    """The data of a config, train and test drawn apart."""
+    d = config.data
+    if d.name == "file":
+        assert d.path is not None
+        x, y = load_arrays(d.path)
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(streams.seed))
+        test, train = order[: max(1, len(x) // 5)], order[max(1, len(x) // 5) :]
+        Dataset(d.path, x, x)  # refuses bad rows by their number in the file
+        x = (x - x[train].mean(dim=0)) / x[train].std(dim=0).square().mean().sqrt().clamp_min(1e-12)
+        return Dataset(d.path, x[train], x[test], None if y is None else y[train], None if y is None else y[test])
+    options = {"circles": {"factor": d.factor}, "spirals": {"turns": d.turns}}.get(d.name, {})
+    train, train_labels, truth = draw_toy(d.name, d.n_train, streams.numpy("train"), d.noise, **options)
+    test, test_labels, _ = draw_toy(d.name, d.n_test, streams.numpy("test"), d.noise, **options)
+    return Dataset(d.name, train, test, train_labels, test_labels, truth)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that could start: everything given has been read and checked, nothing has been written."""
+
+    config: Config
+    method_config: Config  # with the method's changes applied
+    data: Dataset
+    box: Box
+    streams: Streams
+    trainer: Trainer
+
+
+def prepare(config: Config, *, accelerator: str = "cpu") -> Prepared:
+    """Read the data, build the model and its trainer. The whole run follows from the config's seed."""
+    method_config = with_method(config)
+    streams = Streams(config.seed)
+    data = load_data(config, streams)
+    clusters = config.model.clusters or data.clusters
+    if clusters is None:
+        raise UserError("data without labels need model.clusters, the number of clusters to find")
+    fabric = Fabric(accelerator=accelerator, devices=1)
+    box = Box.around(data.train, config.sampling.margin)
+    on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
+    trainer = Trainer(
+        build_model(method_config, data.train.shape[1], clusters, streams),
+        fabric.to_device(data.train),
+        build_stages(method_config, on_device),
+        Streams(config.seed, fabric.device),
+        on_device,
+        fabric,
+        trainer_settings(method_config, clusters),
+    )
+    return Prepared(config, method_config, data, box, streams, trainer)
+
+
+def train(
+    prepared: Prepared, checkpoint: Callable[[Record], None] = lambda state: None, every: int = 500
+) -> dict[str, float]:
+    """Train to the end, handing over the trainer's state every so many iterations; seconds by stage."""
+    trainer, seconds = prepared.trainer, dict[str, float]()
+    while trainer.leg < len(trainer.legs):
+        name, began = trainer.legs[trainer.leg].stage.name, time.perf_counter()
+        trainer.fit(stop_after=every)
+        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - began
+        checkpoint(trainer.state_dict())
+    trainer.model.cpu().eval()
+    return seconds
+
+
+def execute(
+    prepared: Prepared,
+    directory: RunDirectory,
+    on_log: Callable[[Record], None] = lambda record: None,
+) -> Record:
+    """Run into a directory, from its last checkpoint if it has one, and return the results."""
+    began = time.perf_counter()
+    config, trainer = prepared.config, prepared.trainer
+    directory.write("config.yaml", to_yaml(config))
+    state = directory.load_checkpoint()
+    logged, spent = (0, 0.0) if state is None else (state["logged"], state["seconds"])
+    if state is not None:
+        trainer.load_state_dict(state)
+    directory.trim_metrics(logged)
+
+    def log(record: Record) -> None:
+        nonlocal logged
+        logged += 1
+        directory.append_metrics(record)
+        on_log(record)
+
+    def checkpoint(state: Record) -> None:
+        directory.save_checkpoint({**state, "logged": logged, "seconds": spent + time.perf_counter() - began})
+
+    trainer.on_log = log
+    seconds = train(prepared, checkpoint)
+    directory.save_model(prepared)
+    assessing = time.perf_counter()
+    metrics, points = assess(trainer.model, prepared.method_config, prepared.data, prepared.box, prepared.streams)
+    save_file(points, directory.path / "model" / "points.safetensors")
+    losses = trainer.selection_losses
+    now = time.perf_counter()
+    results: Record = {
+        "preset": config.preset,
+        "method": config.method,
+        "seed": config.seed,
+        "data": prepared.data.name,
+        "metrics": metrics,
+        "density": density_verdict(metrics) if has_density(prepared.method_config) else None,
+        "restarts": {
+            "selection_losses": losses,
+            "chosen": losses.index(min(losses)) if losses else None,
+            "good_enough": trainer.settings.good_enough,
+        },
+        "temperature": langevin(config, prepared.box).temperature,
+        "seconds": {**seconds, "assess": now - assessing, "total": spent + now - began},
+        "versions": versions(),
+    }
+    directory.write("results.json", json.dumps(results, indent=2) + "\n")
+    return results
+
+
+def versions() -> dict[str, str]:
+    """What the run was made with."""
+    found = {"python": platform.python_version()}
+    for name in _VERSIONED:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _check_writable(path: Path) -> None:
+    """The nearest folder that exists must take new files."""
+    parent = path
+    while not parent.exists():
+        parent = parent.parent
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UserError(f"--out {str(path)!r} cannot be written: no permission in {str(parent)!r}")

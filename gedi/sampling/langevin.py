@@ -1,0 +1,165 @@
+"""Langevin dynamics (SGLD), plain or Metropolis-adjusted, and Metropolis jumps.
+
+A method is ``step(energy, chain, generator) -> (chain, acceptance)``. The chain carries the energy and
+score of where it stands, so an adjusted step costs one evaluation, like a plain one.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gedi.sampling.box import Box
+from gedi.score import energy_and_score
+from gedi.types import EnergyFn
+
+
+class Chain(NamedTuple):
+    """Where n chains stand: position (n, *shape), energy (n,) and score (n, *shape) there."""
+
+    x: Tensor
+    energy: Tensor
+    score: Tensor
+
+    @classmethod
+    def at(cls, energy: EnergyFn, x: Tensor) -> "Chain":
+        """Chains that stand at ``x``."""
+        return cls(x, *energy_and_score(energy, x))
+
+    def move(self, accept: Tensor, proposal: "Chain") -> "Chain":
+        """The proposal where accepted, the old place elsewhere."""
+        wide = _as_column(accept, self.x)
+        return Chain(
+            torch.where(wide, proposal.x, self.x),
+            torch.where(accept, proposal.energy, self.energy),
+            torch.where(wide, proposal.score, self.score),
+        )
+
+
+@dataclass(frozen=True)
+class Langevin:
+    r"""Stochastic gradient Langevin dynamics.
+
+    .. math:: x \leftarrow x + \alpha \nabla \log p(x) + \sigma \epsilon
+
+    samples ``exp(-E / temperature)`` with temperature :math:`\sigma^2 / 2\alpha`, up to an error that
+    grows with the step where the energy is steep: on a Gaussian of standard deviation s the stationary
+    variance is :math:`\sigma^2 / (1 - (1 - \alpha/s^2)^2)`. ``metropolis`` removes the error: each move
+    is accepted with the probability that makes the target exactly stationary (MALA).
+
+    Args:
+        step_size: ``alpha``; None means ``sigma^2 / 2``, temperature 1.
+        noise: ``sigma``.
+        steps: moves per call of :meth:`run`.
+        metropolis: accept or reject each move.
+        clip: the score's components are limited to ``+-clip`` in the drift.
+        box: chains stay inside (plain: clamped; Metropolis: moves out are rejected).
+
+    Source: Welling & Teh 2011; Roberts & Tweedie 1996 (MALA). ``alpha = 1, sigma = 0.01`` is the practice
+    of the field for images and samples at temperature 5e-5: it is not a sampler of ``exp(-E)``.
+
+    Example:
+        >>> g = torch.Generator().manual_seed(0)
+        >>> gaussian = lambda x: x.square().sum(1) / 2
+        >>> x, acceptance = Langevin(noise=1.0, steps=50, metropolis=True).run(gaussian, torch.zeros(4000, 1), g)
+        >>> abs(x.var().item() - 1) < 0.1
+        True
+    """
+
+    noise: float
+    step_size: float | None = None
+    steps: int = 1
+    metropolis: bool = False
+    clip: float | None = None
+    box: Box | None = None
+
+    @property
+    def alpha(self) -> float:
+        """The step size in force."""
+        return self.noise**2 / 2 if self.step_size is None else self.step_size
+
+    @property
+    def temperature(self) -> float:
+        """``sigma^2 / (2 alpha)``: what ``E`` is divided by in the density that is sampled."""
+        return self.noise**2 / (2 * self.alpha)
+
+    def step(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
+        """One move of every chain, and which moves were accepted (n,)."""
+        epsilon = _normal_like(chain.x, generator)
+        x = chain.x + self._drift(chain.score) + self.noise * epsilon
+        if self.box is not None and not self.metropolis:
+            x = self.box.clamp(x)
+        proposal = Chain.at(energy, x)
+        if not self.metropolis:
+            return proposal, torch.ones_like(proposal.energy, dtype=torch.bool)
+        # log of  p(x') q(x | x') / p(x) q(x' | x);  the noise that would lead back gives q(x | x')
+        back = (chain.x - x - self._drift(proposal.score)) / self.noise
+        log_ratio = (chain.energy - proposal.energy) / self.temperature
+        log_ratio = log_ratio + (epsilon.square() - back.square()).flatten(1).sum(1) / 2
+        accept = _accept(log_ratio, generator)
+        if self.box is not None:
+            accept = accept & self.box.contains(x)
+        return chain.move(accept, proposal), accept
+
+    @torch.no_grad()
+    def run(self, energy: EnergyFn, x: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+        """``steps`` moves from ``x``: the end points, and the share of moves accepted."""
+        chain = Chain.at(energy, x)
+        accepted = x.new_zeros(())
+        for _ in range(self.steps):
+            chain, accept = self.step(energy, chain, generator)
+            accepted += accept.float().mean()
+        return chain.x, accepted.item() / max(self.steps, 1)
+
+    def _drift(self, score: Tensor) -> Tensor:
+        if self.clip is not None:
+            score = score.clamp(-self.clip, self.clip)
+        return self.alpha * score
+
+
+@dataclass(frozen=True)
+class Teleport:
+    r"""A jump to a uniform place in the box, accepted by Metropolis.
+
+    .. math:: x' \sim U(\mathrm{box}), \qquad P(\mathrm{accept}) = \min(1, e^{(E(x) - E(x')) / T})
+
+    Local moves cannot cross the empty space between clusters, so without jumps the share of chains in
+    each cluster is whatever it was at the start, and the energy learns wrong masses to make up for it.
+    Re-initialising a fixed fraction blindly does move chains, but to places the model does not sample;
+    a Metropolis jump is exact. In many dimensions it is simply never accepted.
+
+    Args:
+        box: where proposals come from.
+        temperature: ``T``.
+
+    Example:
+        >>> box = Box(torch.tensor([-1.0]), torch.tensor([1.0]))
+        >>> g = torch.Generator().manual_seed(0)
+        >>> flat = lambda x: x.sum(1) * 0
+        >>> chain, accept = Teleport(box).step(flat, Chain.at(flat, torch.zeros(100, 1)), g)
+        >>> bool(accept.all())
+        True
+    """
+
+    box: Box
+    temperature: float = 1.0
+
+    def step(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
+        """One proposal for every chain, and which were accepted (n,)."""
+        proposal = Chain.at(energy, self.box.sample(len(chain.x), generator))
+        accept = _accept((chain.energy - proposal.energy) / self.temperature, generator)
+        return chain.move(accept, proposal), accept
+
+
+def _accept(log_ratio: Tensor, generator: torch.Generator) -> Tensor:
+    uniform = torch.rand(log_ratio.shape, generator=generator, device=log_ratio.device, dtype=log_ratio.dtype)
+    return uniform.log() < log_ratio
+
+
+def _normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+
+
+def _as_column(flags: Tensor, x: Tensor) -> Tensor:
+    return flags.view(-1, *[1] * (x.dim() - 1))

@@ -1,0 +1,39 @@
+"""The score ``grad_x log p(x) = -grad_x E(x)``: the one kernel that samplers and walks share."""
+
+import torch
+from torch import Tensor
+
+from gedi.types import EnergyFn
+
+
+def energy_and_score(energy: EnergyFn, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Energy (n,) and score (n, *shape) at ``x``, in one pass each way.
+
+    An energy that knows its own gradient in closed form says so with a method ``with_score``;
+    any other function goes through autograd. Under ``torch.no_grad`` neither keeps a graph and
+    neither touches a parameter's gradient; otherwise the score itself can be differentiated
+    (score matching needs that).
+
+    Example:
+        >>> gaussian = lambda x: x.square().sum(1) / 2
+        >>> energy_and_score(gaussian, torch.tensor([[3.0, 4.0]]))[1]
+        tensor([[-3., -4.]], grad_fn=<NegBackward0>)
+    """
+    closed_form = getattr(energy, "with_score", None)
+    if closed_form is not None:
+        e, s = closed_form(x)
+        return e, s
+    keep_graph = torch.is_grad_enabled()
+    with torch.enable_grad():
+        x = x.detach().requires_grad_(True)
+        e = energy(x)
+        if not e.requires_grad:  # a constant energy: flat everywhere
+            return e, torch.zeros_like(x)
+        (gradient,) = torch.autograd.grad(e.sum(), x, create_graph=keep_graph)
+    return (e, -gradient) if keep_graph else (e.detach(), -gradient)
+
+
+def score(energy: EnergyFn, x: Tensor) -> Tensor:
+    """The score alone, without a graph."""
+    with torch.no_grad():
+        return energy_and_score(energy, x)[1]

@@ -1,0 +1,280 @@
+"""The loop: stages in order, restarts of the last one, and all state in one dictionary."""
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from gedi.errors import DivergenceError, UserError
+from gedi.nn import Energy, Model
+from gedi.random import Streams
+from gedi.sampling import Box, ReplayBuffer
+from gedi.training.batches import Batches
+from gedi.training.stage import Stage
+from gedi.training.step import JointPass, make_batch, radial_energy, walk_from
+from gedi.types import EnergyFn
+
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainerSettings:
+    """What the loop needs beyond the stages.
+
+    Attributes:
+        n_init: at most this many tries at a stage that has ``clusters_from``.
+        good_enough: the selection loss at which no further try is made; None makes them all.
+        buffer: number of persistent chains.
+        log_every: iterations between log lines.
+    """
+
+    n_init: int = 1
+    good_enough: float | None = None
+    buffer: int = 10_000
+    log_every: int = 50
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One way through one stage: a restarted stage has several legs."""
+
+    stage: Stage
+    restart: int | None = None
+
+
+class Trainer:
+    """Trains a model through its stages.
+
+    Args:
+        model: the network; trained in place.
+        train: the data, (n, d), on the fabric's device.
+        stages: in order. Stages with ``clusters_from`` are tried up to ``n_init`` times, each time from the
+            end of the stage before and with a new head; the try with the lowest selection loss is kept.
+            No label takes part.
+        streams: the run's random streams.
+        box: where samples live.
+        fabric: device, precision and processes.
+        settings: see :class:`TrainerSettings`.
+        on_log: called with a record of figures every ``log_every`` iterations.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        train: Tensor,
+        stages: Sequence[Stage],
+        streams: Streams,
+        box: Box,
+        fabric: Fabric,
+        settings: TrainerSettings,
+        on_log: Callable[[State], None] = lambda record: None,
+    ) -> None:
+        for stage in stages:
+            if stage.batch_size > len(train):
+                raise UserError(
+                    f"{stage.name}.batch_size must be at most the number of training points, "
+                    f"got {stage.batch_size} for {len(train)} points; use {len(train)} or fewer"
+                )
+        self.legs = [
+            Leg(stage, restart)
+            for stage in stages
+            for restart in (range(settings.n_init) if stage.clusters_from else [None])
+        ]
+        self.model = model
+        self.train = train
+        self.root_streams = streams
+        self.settings = settings
+        self.on_log = on_log
+        self.fabric = fabric
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+        self.network, self.optimizer = fabric.setup(JointPass(model), optimizer)
+        self.buffer = ReplayBuffer(box.sample(settings.buffer, streams["buffer"]))
+
+        self.leg = 0
+        self.iteration = 0
+        self.streams = streams
+        self.batches = Batches(len(train), 1)
+        self.average: list[Tensor] = []
+        self.walker: Energy | None = None
+        self.walked: Tensor | None = None
+        self.trunk: State | None = None  # where restarts branch off
+        self.best: State | None = None
+        self.selection_losses: list[float] = []
+        self._tail: list[Tensor] = []  # selection losses of the last tenth of the current leg
+
+    def fit(self, stop_after: int | None = None) -> None:
+        """Run every leg, or at most ``stop_after`` iterations of them."""
+        self.network.train()
+        done = 0
+        while self.leg < len(self.legs):
+            leg = self.legs[self.leg]
+            if self.iteration == 0:
+                self._begin(leg)
+            while self.iteration < leg.stage.iterations:
+                if done == stop_after:
+                    return
+                self.step(leg)
+                done += 1
+            self._end(leg)
+        self.network.eval()
+
+    def step(self, leg: Leg) -> None:
+        """One step: batch, views, samples, forward, terms, backward, update, record."""
+        stage = leg.stage
+        progress = self.iteration / stage.iterations
+        for group in self.optimizer.param_groups:
+            group["lr"] = stage.optimiser.rate(self.iteration, stage.iterations)
+
+        index = self.batches.next(self.streams["batch"])
+        x = self.train[index]
+        walked = self._walk(stage, index, x)
+        batch, info = make_batch(stage, x, walked, self.model.energy, self.buffer, self.streams, progress)
+
+        out = self.network(batch)
+        terms = {name: term(out) for name, (_, term) in stage.terms.items()}
+        loss = torch.stack([weight * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
+
+        self.optimizer.zero_grad()
+        self.fabric.backward(loss)
+        self.optimizer.step()
+        self._update_average(stage)
+
+        self.iteration += 1
+        if stage.clusters_from and progress >= 0.9:
+            self._tail.append(sum((terms[name].detach() for name in stage.clusters_from), start=loss.new_zeros(())))
+        if self.iteration % self.settings.log_every == 0 or self.iteration == stage.iterations:
+            self._log(leg, loss, terms, info)
+
+    def state_dict(self) -> State:
+        """All state: with it and the same data a run goes on bit for bit."""
+        return {
+            **self._branch(),
+            "leg": self.leg,
+            "iteration": self.iteration,
+            "streams": self.streams.state_dict(),
+            "root_streams": self.root_streams.state_dict(),
+            "batches": self.batches.state_dict(),
+            "batch_size": self.batches.batch_size,
+            "average": self.average,
+            "walker": None if self.walker is None else self._energy_state(self.walker),
+            "walked": self.walked,
+            "trunk": self.trunk,
+            "best": self.best,
+            "selection_losses": self.selection_losses,
+            "tail": self._tail,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.leg, self.iteration = state["leg"], state["iteration"]
+        self.root_streams.load_state_dict(state["root_streams"])
+        if self.leg < len(self.legs):
+            self._select_streams(self.legs[self.leg])
+        self.streams.load_state_dict(state["streams"])
+        self._restore(state)
+        self.batches = Batches(len(self.train), state["batch_size"])
+        self.batches.load_state_dict(state["batches"])
+        self.average = state["average"]
+        self.walker = None
+        if state["walker"] is not None:
+            self.walker = self.model.energy.snapshot()
+            self.walker.encoder.load_state_dict(state["walker"]["encoder"])
+            self.walker.direction.copy_(state["walker"]["direction"])
+        self.walked, self.trunk, self.best = state["walked"], state["trunk"], state["best"]
+        self.selection_losses, self._tail = state["selection_losses"], state["tail"]
+
+    def _begin(self, leg: Leg) -> None:
+        stage = leg.stage
+        self._select_streams(leg)
+        if leg.restart is not None:
+            if self.trunk is None:
+                self.trunk = self._branch()
+            self._restore(self.trunk)
+            self.model.redraw_heads(self.streams["head"])
+        for group in self.optimizer.param_groups:
+            group["betas"] = stage.optimiser.betas
+        self.batches = Batches(len(self.train), stage.batch_size)
+        self.average = [p.detach().clone() for p in self.model.parameters()] if stage.average else []
+        self.walker = self.model.energy.snapshot() if stage.walk and stage.walk.energy == "stage1" else None
+        self.walked = None
+        self._tail = []
+
+    def _end(self, leg: Leg) -> None:
+        if self.average:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self.model.parameters()), self.average)
+            self.average = []
+        self.iteration = 0
+        self.leg += 1
+        if leg.restart is None:
+            return
+        loss = float(torch.stack(self._tail).mean()) if self._tail else math.inf
+        if not self.selection_losses or loss < min(self.selection_losses):
+            self.best = self._branch()
+        self.selection_losses.append(loss)
+        good_enough = self.settings.good_enough is not None and loss <= self.settings.good_enough
+        if good_enough or leg.restart == self.settings.n_init - 1:
+            assert self.best is not None
+            self._restore(self.best)
+            self.trunk = self.best = None
+            while self.leg < len(self.legs) and self.legs[self.leg].stage is leg.stage:
+                self.leg += 1
+
+    def _walk(self, stage: Stage, index: Tensor, x: Tensor) -> Tensor | None:
+        walk = stage.walk
+        if walk is None:
+            return None
+        if walk.every_step:
+            return walk_from(walk, self._walk_energy(stage), x, self.streams["walk"])
+        if self.walked is None or (walk.refresh and self.iteration % walk.refresh == 0):
+            self.walked = walk_from(walk, self._walk_energy(stage), self.train, self.streams["walk"])
+        return self.walked[index]
+
+    def _walk_energy(self, stage: Stage) -> EnergyFn:
+        assert stage.walk is not None
+        if stage.walk.energy == "radial":
+            return radial_energy
+        return self.walker if self.walker is not None else self.model.energy
+
+    def _update_average(self, stage: Stage) -> None:
+        if self.average:
+            decay = min(stage.average, (self.iteration + 1) / (self.iteration + 10))
+            torch._foreach_lerp_(self.average, [p.detach() for p in self.model.parameters()], 1 - decay)
+
+    def _log(self, leg: Leg, loss: Tensor, terms: dict[str, Tensor], info: dict[str, float]) -> None:
+        record: State = {"stage": leg.stage.name, "iteration": self.iteration}
+        if leg.restart is not None:
+            record["restart"] = leg.restart
+        record |= {"loss": loss.item()} | {name: term.item() for name, term in terms.items()} | info
+        bad = [name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)]
+        if bad:
+            raise DivergenceError(
+                f"{leg.stage.name} diverged by iteration {self.iteration}: {', '.join(bad)} not finite; lower "
+                f"the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
+            )
+        self.on_log(record)
+
+    def _select_streams(self, leg: Leg) -> None:
+        self.streams = self.root_streams if leg.restart is None else self.root_streams.child(f"restart/{leg.restart}")
+
+    def _branch(self) -> State:
+        """What a restart goes back to."""
+        return {
+            "model": copy.deepcopy(self.model.state_dict()),
+            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "chains": self.buffer.chains.clone(),
+        }
+
+    def _restore(self, branch: State) -> None:
+        self.model.load_state_dict(branch["model"])
+        self.optimizer.load_state_dict(copy.deepcopy(branch["optimizer"]))
+        self.buffer.chains = branch["chains"].clone()
+
+    @staticmethod
+    def _energy_state(energy: Energy) -> State:
+        return {"encoder": energy.encoder.state_dict(), "direction": energy.direction}

@@ -1,0 +1,100 @@
+"""The terms of the objective, as functions of what a step computed."""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gedi import losses
+from gedi.training.stage import StepOutputs
+
+
+def generative_term(out: StepOutputs) -> Tensor:
+    """Energy of data against energy of samples."""
+    assert out.energy_negatives is not None
+    return losses.generative(out.data.energy, out.energy_negatives)
+
+
+def penalty_term(out: StepOutputs) -> Tensor:
+    """Squared energies."""
+    assert out.energy_negatives is not None
+    return losses.energy_penalty(out.data.energy, out.energy_negatives)
+
+
+@dataclass(frozen=True)
+class denoising_term:
+    """Score matching at one width of noise."""
+
+    sigma: float
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The mean squared error of the score."""
+        assert out.noised_score is not None
+        assert out.noise is not None
+        return losses.denoising(out.noised_score, out.noise, self.sigma)
+
+
+@dataclass(frozen=True)
+class negative_free_term:
+    """Spread of the embeddings and agreement of the latents with the noise view."""
+
+    ridge: float
+    view: str = "noise"
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The negative-free term of data and view."""
+        return losses.negative_free(out.data.embedding, out.data.latent, out.views[self.view].latent, self.ridge)
+
+
+@dataclass(frozen=True)
+class ClusterTerm:
+    """Swapped prediction between the data and one view.
+
+    Sinkhorn's epsilon goes from ``epsilon_start`` to ``epsilon`` geometrically over the first ``anneal`` of
+    the stage: soft targets while the clusters form, hard ones when they have.
+    """
+
+    view: str
+    temperature: float
+    epsilon_start: float
+    epsilon: float
+    anneal: float
+    iterations: int
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The cluster term of data and view."""
+        return losses.swapped_prediction(
+            out.data.logits,
+            out.views[self.view].logits,
+            temperature=self.temperature,
+            epsilon=self.epsilon_at(out.progress),
+            iterations=self.iterations,
+        )
+
+    def epsilon_at(self, progress: float) -> float:
+        """Sinkhorn's epsilon at a share of the stage."""
+        way = min(1.0, progress / self.anneal) if self.anneal > 0 else 1.0
+        epsilon: float = self.epsilon_start * (self.epsilon / self.epsilon_start) ** way
+        return epsilon
+
+
+def perfect_cluster_loss(clusters: int, dimension: int, temperature: float) -> float:
+    r"""The cluster term of a perfect clustering: what a restart can reach at best.
+
+    With c balanced clusters that no view ever leaves, the best prototypes form a simplex: cosine 1 to one's
+    own and :math:`-1/(c-1)` to the others (where the dimension allows it), so
+
+    .. math:: -\log \frac{e^{1/\tau}}{e^{1/\tau} + (c-1)\, e^{-1/((c-1)\tau)}}
+
+    A run that comes down to this has found clusters that no walk crosses, whatever the data: an absolute
+    yardstick that needs no labels.
+
+    Example:
+        >>> round(perfect_cluster_loss(2, 8, 0.5), 4)
+        0.0181
+    """
+    if clusters < 2:
+        return 0.0
+    other: float = -1 / (clusters - 1) if clusters <= dimension + 1 else 0.0
+    rest = math.log(clusters - 1) + other / temperature
+    return math.log1p(math.exp(rest - 1 / temperature))

@@ -1,0 +1,105 @@
+"""DAM: walks along the manifold that the energy has learnt."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gedi.errors import UserError
+from gedi.score import energy_and_score
+from gedi.types import EnergyFn
+
+Direction = Literal["constant", "fresh", "carried"]
+
+
+@torch.no_grad()
+def manifold_walk(
+    energy: EnergyFn,
+    x: Tensor,
+    generator: torch.Generator,
+    *,
+    steps: int = 10,
+    radius: float = 0.03,
+    direction: Direction = "constant",
+    corrector: float = 0.0,
+    inertia: float = 0.5,
+    every: int = 0,
+) -> Tensor:
+    r"""Walk each point along the density's level set.
+
+    A step of length at most ``radius`` is taken and its part along the score removed:
+
+    .. math:: g = \nabla \log p(x + \Delta), \qquad
+              x \leftarrow x + \Delta - \frac{g \cdot \Delta}{\lVert g \rVert^2} g
+
+    The projection depends on neither the scale nor the sign of ``g``, so the score stands in for the
+    gradient of ``p``, which underflows. Where ``g`` is 0 the step is ``Delta``.
+
+    Args:
+        energy: the energy walked on.
+        x: starting points, (n, *shape).
+        generator: the stream of directions.
+        steps: ``T``, the number of updates.
+        radius: ``epsilon``.
+        direction: ``constant`` draws ``Delta`` once, uniform in the ball (the paper). ``fresh`` draws anew
+            each step: a random walk, which covers the square root of the distance. ``carried`` takes
+            steps of length U(radius/2, radius) whose direction is carried along: the next one is the
+            normalised mix of the last direction and the move really made, so the walk bends with the
+            manifold and goes on instead of stalling.
+        corrector: ``c``: also climb ``c * g`` (at most ``radius``) each step, back to the ridge that
+            rounding a bend leaves.
+        inertia: share of the old direction in the mix of ``carried``.
+        every: if positive, also return the path: every that many steps.
+
+    Returns:
+        End points (n, *shape); with ``every``, the path (1 + steps // every, n, *shape).
+
+    Source: the paper, algorithm 1 (T updates, not T + 1).
+
+    Example:
+        >>> ring = lambda x: (x.norm(dim=1) - 1).square() * 200      # a density on the unit circle
+        >>> g = torch.Generator().manual_seed(0)
+        >>> start = torch.tensor([[1.0, 0.0]])
+        >>> end = manifold_walk(ring, start, g, steps=100, radius=0.05, direction="carried", corrector=1e-3)
+        >>> abs(end.norm().item() - 1) < 0.05, (end - start).norm().item() > 0.3
+        (True, True)
+    """
+    if steps < 0:
+        raise UserError(f"a walk needs steps (T) >= 0, got {steps}")
+    if radius <= 0:
+        raise UserError(f"a walk needs a radius (epsilon) > 0, got {radius}")
+    shape = x.shape
+    point = x.flatten(1)
+    delta = _in_ball(point, radius, generator)
+    if direction == "carried":
+        length = radius * (0.5 + 0.5 * _uniform(point, generator))
+        delta = F.normalize(delta, dim=1) * length
+    path = [x]
+    for t in range(steps):
+        if direction == "fresh" and t > 0:
+            delta = _in_ball(point, radius, generator)
+        g = energy_and_score(energy, (point + delta).view(shape))[1].flatten(1)
+        squared = g.square().sum(dim=1, keepdim=True)
+        tiny = torch.finfo(g.dtype).tiny
+        move = delta - ((g * delta).sum(dim=1, keepdim=True) / squared.clamp_min(tiny)) * g
+        if corrector > 0:
+            climb = corrector * g
+            norm = corrector * squared.sqrt()
+            move = move + climb * (radius / norm.clamp_min(tiny)).clamp_max(1.0)
+        point = point + move
+        if direction == "carried":
+            delta = F.normalize(inertia * delta + (1 - inertia) * move, dim=1) * length
+        if every and (t + 1) % every == 0:
+            path.append(point.view(shape))
+    return torch.stack(path) if every else point.view(shape)
+
+
+def _in_ball(x: Tensor, radius: float, generator: torch.Generator) -> Tensor:
+    """Uniform in the ball: the radius of a d-ball has the law of U^(1/d)."""
+    way = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    return F.normalize(way, dim=1) * (radius * _uniform(x, generator) ** (1 / x.shape[1]))
+
+
+def _uniform(x: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.rand(len(x), 1, generator=generator, device=x.device, dtype=x.dtype)
