@@ -60,16 +60,16 @@ class ModelConfig(Section):
     projector: Positive = 16
     embedding: Positive = 8
     clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
-    temperature: Width = 0.5  # tau
+    temperature: Width = 0.2  # tau
     second_encoder: bool = False
 
 
 class SamplingConfig(Section):
     """Samples from the energy: Langevin chains in a replay buffer."""
 
-    chains: Positive = 200
-    steps: Count = 5
-    noise: Width = 0.05  # sigma
+    chains: Positive = 128
+    steps: Count = 2
+    noise: Width = 0.08  # sigma
     step_size: Width | None = None  # alpha; None: sigma^2 / 2, temperature 1
     metropolis: bool = True
     teleports: Count = 1  # Metropolis jumps across the box, each step
@@ -123,7 +123,7 @@ class StageConfig(Section):
     """One stage of training."""
 
     iterations: Count
-    batch_size: Positive = 256
+    batch_size: Positive = 128
     learning_rate: Width
     betas: tuple[Share, Share]
     warmup: Count = 50
@@ -163,7 +163,7 @@ class Config(Section):
     method: str = "gedi"
     seed: Annotated[int, Field(ge=0)] = 0
     n_init: Positive = 4
-    patience: Weight = 0.05  # a try this far above the perfect loss, relatively, ends the restarts
+    good_enough: Weight = 0.05  # a try whose cluster loss is this close to the perfect one is the last
     log_every: Positive = 50
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()

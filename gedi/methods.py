@@ -117,7 +117,7 @@ def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
     return TrainerSettings(
         n_init=config.n_init,
         # Without walks a low loss proves nothing: every split far from the data's edge has it.
-        good_enough=terms * perfect * (1 + config.patience) + 0.005 if weights.cluster_walk > 0 else None,
+        good_enough=terms * perfect + config.good_enough if weights.cluster_walk > 0 else None,
         buffer=config.sampling.buffer,
         log_every=config.log_every,
     )

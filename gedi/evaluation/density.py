@@ -84,7 +84,7 @@ def density_metrics(
     return {
         "kl": float((log_true - log_model).mean()),
         "kl_uniform": float((log_true - uniform).mean()),
-        "density_correlation": float(spearmanr(-energy(probes), truth.log_density(probes)).statistic),
+        "density_correlation": _rank_correlation(-energy(probes), truth.log_density(probes)),
         "score_cosine": float(F.cosine_similarity(score(energy, around), truth.score(around), dim=1).mean()),
         "far_mass": float(mass[outside].sum()),
     }
@@ -100,6 +100,11 @@ def score_against_normal(energy: EnergyFn, x: Tensor) -> float:
         1.0
     """
     return float(F.cosine_similarity(score(energy, x), x, dim=1).abs().mean())
+
+
+def _rank_correlation(a: Tensor, b: Tensor) -> float:
+    constant = bool((a == a[0]).all())  # a flat energy orders nothing
+    return 0.0 if constant else float(spearmanr(a, b).statistic)
 
 
 def _typical_width(truth: Truth, x: Tensor) -> float:

@@ -11,13 +11,13 @@ def log_sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3, log
     .. math:: Q = \arg\max_Q \langle Q, s \rangle + \epsilon H(Q), \quad Q 1 = 1,\; Q^T 1 = n \pi
 
     Args:
-        scores: ``s``, (n, c).
+        scores: ``s``, (n, c), or several such tables stacked, (..., n, c).
         epsilon: the entropy's weight; small is hard.
         iterations: sweeps over columns and rows; the rows are exact, the columns close.
         log_prior: ``log pi``, (c,), the share of each cluster; uniform if None.
 
     Returns:
-        ``log Q``, (n, c), every row a distribution.
+        ``log Q``, shaped as the scores, every row a distribution.
 
     Source: Cuturi 2013; Caron et al. 2020 (SwAV).
 
@@ -28,8 +28,8 @@ def log_sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3, log
     log_q = scores / epsilon
     shift = 0.0 if log_prior is None else log_prior
     for _ in range(iterations):
-        log_q = log_q - log_q.logsumexp(dim=0, keepdim=True) + shift  # clusters get their share
-        log_q = log_q - log_q.logsumexp(dim=1, keepdim=True)  # each sample sums to one
+        log_q = log_q.log_softmax(dim=-2) + shift  # clusters get their share
+        log_q = log_q.log_softmax(dim=-1)  # each sample sums to one
     return log_q
 
 
@@ -65,6 +65,6 @@ def swapped_prediction(
         True
     """
     with torch.no_grad():
-        q = log_sinkhorn(logits * temperature, epsilon, iterations, log_prior).exp()
-        q_other = log_sinkhorn(other * temperature, epsilon, iterations, log_prior).exp()
+        scores = torch.stack([logits, other]) * temperature
+        q, q_other = log_sinkhorn(scores, epsilon, iterations, log_prior).exp()
     return (F.cross_entropy(logits, q_other) + F.cross_entropy(other, q)) / 2

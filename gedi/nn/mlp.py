@@ -20,7 +20,7 @@ def _silu(z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _leaky_relu(z: Tensor) -> tuple[Tensor, Tensor]:
-    return F.leaky_relu(z, LEAK), torch.where(z > 0, 1.0, LEAK)
+    return F.leaky_relu(z, LEAK), (z > 0).to(z.dtype) * (1 - LEAK) + LEAK
 
 
 _VALUE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -102,8 +102,7 @@ class Model(nn.Module):
         energy = self.energy
         energies = energy.of_latent(latents) if self.generative_encoder is None else energy(x)
         sizes = [len(view) for view in views]
-        outputs = []
-        for latent, e in zip(torch.split(latents, sizes), torch.split(energies, sizes), strict=True):
-            embedding = self.projector(latent)
-            outputs.append(Outputs(latent, embedding, self.prototypes(embedding), e))
-        return outputs
+        parts = torch.split(latents, sizes)
+        embeddings = [self.projector(part) for part in parts]
+        logits = torch.split(self.prototypes(torch.cat(embeddings)), sizes)
+        return list(map(Outputs, parts, embeddings, logits, torch.split(energies, sizes)))

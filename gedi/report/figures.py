@@ -47,11 +47,11 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def scatter(ax: Axes, x: Tensor, labels: Tensor | None, title: str) -> None:
+def scatter(ax: Axes, x: Tensor, labels: Tensor | None, title: str, box: Box) -> None:
     """Points in the plane, coloured by label."""
     colours = COLOURS[8] if labels is None else np.array(COLOURS)[labels.numpy() % len(COLOURS)]
     ax.scatter(x[:, 0], x[:, 1], s=4, c=colours, linewidths=0)
-    _plain(ax, title)
+    _plain(ax, title, box)
 
 
 @torch.no_grad()
@@ -84,9 +84,7 @@ def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: WalkConfig | None, sta
             colour = COLOURS[i % len(COLOURS)]
             ax.plot(paths[:, i, 0], paths[:, i, 1], color=colour, linewidth=1.3)
             ax.plot(starts[i, 0], starts[i, 1], "o", color=colour, markersize=4, markeredgecolor="white")
-    ax.set_xlim(float(low[0]), float(high[0]))
-    ax.set_ylim(float(low[1]), float(high[1]))
-    _plain(ax, title)
+    _plain(ax, title, box)
 
 
 def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
@@ -112,8 +110,10 @@ def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
     return save(figure, path)
 
 
-def _plain(ax: Axes, title: str) -> None:
+def _plain(ax: Axes, title: str, box: Box) -> None:
     ax.set_title(title, fontsize=11)
+    ax.set_xlim(float(box.low[0]), float(box.high[0]))
+    ax.set_ylim(float(box.low[1]), float(box.high[1]))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_aspect("equal")

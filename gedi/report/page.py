@@ -1,11 +1,12 @@
 """The HTML page of a run: one self-contained file."""
 
 import base64
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import torch
+from matplotlib.axes import Axes
 from safetensors.torch import load_file
 
 from gedi.config import to_yaml
@@ -65,11 +66,10 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     if data.test.shape[1] == 2:
         model, box = directory.load_model()
         points = load_file(directory.path / "model" / "points.safetensors")
-        panels: list[Any] = [lambda ax: figures.scatter(ax, data.test, data.test_labels, "test data, true classes")]
-        if data.test_labels is None:
-            panels = [lambda ax: figures.scatter(ax, data.test, None, "test data")]
+        title = "test data" if data.test_labels is None else "test data, true classes"
+        panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, data.test, data.test_labels, title, box)]
         if has_clusters(config):
-            panels.append(lambda ax: figures.scatter(ax, data.test, points["predicted"], "clusters found"))
+            panels.append(lambda ax: figures.scatter(ax, data.test, points["predicted"], "clusters found", box))
         if has_density(config):
             starts = data.test[torch.linspace(0, len(data.test) - 1, 8).long()]
             panels.append(
@@ -77,7 +77,7 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
                     ax, model.energy, box, config.walk, starts, "log density learnt, walks on it"
                 )
             )
-            panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it"))
+            panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it", box))
         figure, axes = figures.new_figure(len(panels))
         for ax, panel in zip(axes, panels, strict=True):
             panel(ax)

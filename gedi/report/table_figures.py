@@ -27,10 +27,11 @@ def labels(
                 panels[1 + j].set_axis_off()
                 continue
             test = load_data(run.config(), Streams(run.config().seed))
+            box = run.load_model()[1]
             found = load_file(run.path / "model" / "points.safetensors")["predicted"]
             nmi = run.results()["metrics"]["nmi"]
-            figures.scatter(panels[0], test.test, test.test_labels, f"{row}: ground truth")
-            figures.scatter(panels[1 + j], test.test, found, f"{method} (NMI {nmi:.2f})")
+            figures.scatter(panels[0], test.test, test.test_labels, f"{row}: ground truth", box)
+            figures.scatter(panels[1 + j], test.test, found, f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 
@@ -46,7 +47,7 @@ def landscapes(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str]
         starts = test[torch.linspace(0, len(test) - 1, 8).long()]
         figures.landscape(axes[2 * i], model.energy, box, run.config().walk, starts, f"{row}: log density, walks")
         samples = load_file(run.path / "model" / "points.safetensors")["samples"]
-        figures.scatter(axes[2 * i + 1], samples, None, f"{row}: samples")
+        figures.scatter(axes[2 * i + 1], samples, None, f"{row}: samples", box)
     return figures.save(figure, path)
 
 

@@ -135,8 +135,7 @@ class Trainer:
         walked = self._walk(stage, index, x)
         batch, info = make_batch(stage, x, walked, self.model.energy, self.buffer, self.streams, progress)
 
-        out = self.network(batch)
-        terms = {name: term(out) for name, (_, term) in stage.terms.items()}
+        terms = self.network(batch, stage.terms)
         loss = torch.stack([weight * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
 
         self.optimizer.zero_grad()

@@ -1,5 +1,6 @@
 """One training step, as a straight line."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from gedi.nn import Energy, Model
 from gedi.random import Streams
 from gedi.sampling import Chain, ReplayBuffer
-from gedi.training.stage import Negatives, Stage, StepOutputs, Walk
+from gedi.training.stage import Negatives, Stage, StepOutputs, Term, Walk
 from gedi.types import EnergyFn
 from gedi.views import gaussian_noise, manifold_walk
 
@@ -25,13 +26,21 @@ class Batch(NamedTuple):
 
 
 class JointPass(nn.Module):
-    """Every forward pass of a step, in one call (so that a distributed wrapper sees them all)."""
+    """Every forward pass of a step and the terms made of it, in one call.
+
+    A wrapper for several processes then sees all of the step, and only the terms leave it.
+    """
 
     def __init__(self, model: Model) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Batch) -> StepOutputs:
+    def forward(self, batch: Batch, terms: Mapping[str, tuple[float, Term]]) -> dict[str, Tensor]:
+        """The value of each term, unweighted."""
+        out = self.outputs(batch)
+        return {name: term(out) for name, (_, term) in terms.items()}
+
+    def outputs(self, batch: Batch) -> StepOutputs:
         """Data and views go stacked through the encoder; samples and noised data need the energy alone."""
         model = self.model
         data, *views = model.views([batch.x, *batch.views.values()])

@@ -88,11 +88,11 @@ def test_no_temperature_overflows(dtype):
 
 
 def test_a_small_epsilon_gives_the_optimal_hard_assignment():
-    s = scores(6, 3)
+    s = scores(6, 3) + torch.tensor([2.0, 0, 0])  # the first cluster is the nearest too often
     _, places = linear_sum_assignment(s.repeat(1, 2).numpy(), maximize=True)  # each cluster has two places
     q = log_sinkhorn(s, 1e-3, 5000).exp()
     assert q.argmax(1).tolist() == (places % 3).tolist()
-    assert q.argmax(1).tolist() != s.argmax(1).tolist()  # the nearest cluster is not always the balanced one
+    assert q.argmax(1).tolist() != s.argmax(1).tolist()
     assert q.max(1).values.min() > 0.99
 
 

@@ -55,7 +55,7 @@ def test_prototypes_start_orthogonal_where_the_dimension_allows(inputs, data):
 
 
 def test_more_prototypes_than_dimensions_start_as_different_unit_vectors():
-    weight = Prototypes(2, 10).weight
+    weight = Prototypes(4, 10).weight
     cosines = weight @ weight.T
     torch.testing.assert_close(cosines.diagonal(), torch.ones(10))
     assert (cosines - 2 * torch.eye(10)).max() < 1 - 1e-4

@@ -117,6 +117,11 @@ def test_the_step_is_uniform_in_the_ball(g, d):
     assert delta.mean(0).abs().max() < 0.02 * radius
 
 
+def test_a_single_fresh_step_is_the_constant_one(seeded):
+    x = torch.randn(10, 3)
+    assert torch.equal(delta_of(x, seeded(1), "fresh"), delta_of(x, seeded(1), "constant"))
+
+
 def test_a_carried_step_is_between_half_the_radius_and_the_radius(g):
     delta = delta_of(torch.zeros(20_000, 3, dtype=torch.float64), g, "carried", radius=0.3)
     length = delta.norm(dim=1)
