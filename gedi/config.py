@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gedi.errors import UserError, unknown
 
@@ -51,7 +51,7 @@ class DataConfig(Section):
 class ModelConfig(Section):
     """The network."""
 
-    hidden: tuple[Positive, ...] = (100, 100)
+    hidden: Annotated[tuple[Positive, ...], Field(min_length=1)] = (100, 100)
     latent: Positive = 8  # h
     activation: Literal["silu", "leaky_relu"] = "silu"
     first: Literal["silu", "leaky_relu", "sine"] = "sine"
@@ -90,11 +90,6 @@ class WalkConfig(Section):
     corrector: Weight = 0.001
     inertia: Share = 0.5
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
-
-    @model_validator(mode="before")
-    @classmethod
-    def _energy_alone(cls, value: Any) -> Any:
-        return {"energy": value} if isinstance(value, str) else value  # --set walk=radial
 
 
 class ClusterConfig(Section):
@@ -222,7 +217,10 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
             raise UserError(f"--set {key}: the value must be YAML, got {text!r}") from None
         if isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
             value = float(value)  # YAML 1.1 reads 1e-3 as text
-        changed = merge(changed, _nest(key.strip().split("."), value))
+        key = key.strip()
+        if key == "walk" and isinstance(value, str):
+            key = "walk.energy"  # walk=radial, as the tables call the control
+        changed = merge(changed, _nest(key.split("."), value))
     return changed
 
 

@@ -29,7 +29,9 @@ def energy_and_score(energy: EnergyFn, x: Tensor) -> tuple[Tensor, Tensor]:
         e = energy(x)
         if not e.requires_grad:  # a constant energy: flat everywhere
             return e, torch.zeros_like(x)
-        (gradient,) = torch.autograd.grad(e.sum(), x, create_graph=keep_graph)
+        (gradient,) = torch.autograd.grad(e.sum(), x, create_graph=keep_graph, allow_unused=True)
+        if gradient is None:
+            return e, torch.zeros_like(x)
     return (e, -gradient) if keep_graph else (e.detach(), -gradient)
 
 

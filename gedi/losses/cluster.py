@@ -25,6 +25,10 @@ def log_sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3, log
         >>> log_sinkhorn(torch.zeros(4, 2)).exp()[0]
         tensor([0.5000, 0.5000])
     """
+    if log_prior is not None and not bool(torch.isfinite(log_prior).all()):
+        raise ValueError("every cluster needs a share > 0: log_prior must be finite; leave empty clusters out")
+    if iterations < 1:
+        raise ValueError(f"Sinkhorn needs at least one iteration, got {iterations}")
     log_q = scores / epsilon
     shift = 0.0 if log_prior is None else log_prior
     for _ in range(iterations):

@@ -41,7 +41,7 @@ def _log_det(matrix: Tensor) -> Tensor:
     """``log det S`` with its gradient ``S^-1`` taken from the same factor.
 
     Written as the tangent ``log det S0 + tr(S0^-1 (S - S0))`` at ``S0 = S``: same value, same gradient, and
-    a third of the time of differentiating the factorisation.
+    a third of the time of differentiating the factorisation. Second derivatives are not those of log det.
     """
     with torch.no_grad():
         factor = torch.linalg.cholesky(matrix)

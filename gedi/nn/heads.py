@@ -76,7 +76,8 @@ class Prototypes(nn.Module):
         clusters, inputs = self.weight.shape
         rows = torch.randn(max(clusters, inputs), inputs, generator=generator, device=self.weight.device)
         if clusters <= inputs:
-            rows = torch.linalg.qr(rows)[0]
+            q, r = torch.linalg.qr(rows)
+            rows = q * r.diagonal().sign()  # without the signs the directions would not be uniform
         with torch.no_grad():
             self.weight.copy_(F.normalize(rows[:clusters], dim=1))
 

@@ -70,6 +70,8 @@ class MLP(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        if not hidden:
+            raise ValueError("an MLP encoder needs at least one hidden layer: hidden must not be empty")
         widths = [inputs, *hidden, outputs]
         self.activations = [first or activation, *[activation] * (len(hidden) - 1)]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))

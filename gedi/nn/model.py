@@ -81,7 +81,8 @@ class Model(nn.Module):
     @property
     def energy(self) -> Energy:
         """The energy as a function, live: it changes as the model learns."""
-        return Energy(self.generative_encoder or self.encoder, self.direction)
+        encoder = self.encoder if self.generative_encoder is None else self.generative_encoder
+        return Energy(encoder, self.direction)
 
     def redraw_heads(self, generator: torch.Generator) -> None:
         """Begin the cluster head again; the encoder and the energy stay."""

@@ -25,7 +25,7 @@ class ReplayBuffer:
     """
 
     def __init__(self, chains: Tensor) -> None:
-        self.chains = chains
+        self.chains = chains.clone()
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """n different slots (n,) and the chains in them (n, *shape)."""

@@ -84,6 +84,7 @@ class Langevin:
         """``sigma^2 / (2 alpha)``: what ``E`` is divided by in the density that is sampled."""
         return self.noise**2 / (2 * self.alpha)
 
+    @torch.no_grad()
     def step(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
         """One move of every chain, and which moves were accepted (n,)."""
         epsilon = _normal_like(chain.x, generator)
@@ -145,6 +146,7 @@ class Teleport:
     box: Box
     temperature: float = 1.0
 
+    @torch.no_grad()
     def step(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
         """One proposal for every chain, and which were accepted (n,)."""
         proposal = Chain.at(energy, self.box.sample(len(chain.x), generator))

@@ -1,12 +1,12 @@
 """DAM: walks along the manifold that the energy has learnt."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gedi.errors import UserError
+from gedi.errors import UserError, unknown
 from gedi.score import energy_and_score
 from gedi.types import EnergyFn
 
@@ -50,10 +50,10 @@ def manifold_walk(
         corrector: ``c``: also climb ``c * g`` (at most ``radius``) each step, back to the ridge that
             rounding a bend leaves.
         inertia: share of the old direction in the mix of ``carried``.
-        every: if positive, also return the path: every that many steps.
+        every: if positive, return the path instead, every that many steps.
 
     Returns:
-        End points (n, *shape); with ``every``, the path (1 + steps // every, n, *shape).
+        End points (n, *shape); with ``every``, the path (1 + ceil(steps / every), n, *shape), ends included.
 
     Source: the paper, algorithm 1 (T updates, not T + 1).
 
@@ -65,6 +65,8 @@ def manifold_walk(
         >>> abs(end.norm().item() - 1) < 0.05, (end - start).norm().item() > 0.3
         (True, True)
     """
+    if direction not in get_args(Direction):
+        raise unknown("direction of a walk", direction, get_args(Direction))
     if steps < 0:
         raise UserError(f"a walk needs steps (T) >= 0, got {steps}")
     if radius <= 0:
@@ -80,17 +82,16 @@ def manifold_walk(
         if direction == "fresh" and t > 0:
             delta = _in_ball(point, radius, generator)
         g = energy_and_score(energy, (point + delta).view(shape))[1].flatten(1)
-        squared = g.square().sum(dim=1, keepdim=True)
-        tiny = torch.finfo(g.dtype).tiny
-        move = delta - ((g * delta).sum(dim=1, keepdim=True) / squared.clamp_min(tiny)) * g
+        scale = g.abs().amax(dim=1, keepdim=True)  # squares of the raw score may leave the number range
+        unit = F.normalize(g / scale.clamp_min(torch.finfo(g.dtype).tiny), dim=1)
+        move = delta - (unit * delta).sum(dim=1, keepdim=True) * unit
         if corrector > 0:
-            climb = corrector * g
-            norm = corrector * squared.sqrt()
-            move = move + climb * (radius / norm.clamp_min(tiny)).clamp_max(1.0)
+            climb = corrector * (g * unit).sum(dim=1, keepdim=True)
+            move = move + climb.clamp_max(radius) * unit
         point = point + move
         if direction == "carried":
             delta = F.normalize(inertia * delta + (1 - inertia) * move, dim=1) * length
-        if every and (t + 1) % every == 0:
+        if every and ((t + 1) % every == 0 or t + 1 == steps):
             path.append(point.view(shape))
     return torch.stack(path) if every else point.view(shape)
 

@@ -112,6 +112,13 @@ def test_scores_and_epsilon_count_only_by_their_ratio():
     torch.testing.assert_close(log_sinkhorn(7 * s, 0.7), log_sinkhorn(s, 0.1))
 
 
+def test_stacked_tables_are_balanced_each_on_its_own():
+    tables = torch.stack([scores(), 5 * scores() + 2])
+    together = log_sinkhorn(tables, 0.3, 3, PRIOR.log())
+    apart = torch.stack([log_sinkhorn(table, 0.3, 3, PRIOR.log()) for table in tables])
+    torch.testing.assert_close(together, apart)
+
+
 def test_scores_without_information_give_the_prior():
     log_q = log_sinkhorn(torch.zeros(5, 3, dtype=torch.float64), log_prior=PRIOR.log())
     torch.testing.assert_close(log_q.exp(), PRIOR.expand(5, 3))

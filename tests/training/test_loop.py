@@ -1,0 +1,174 @@
+"""The loop: determinism, resume, restarts, stages."""
+
+import math
+
+import pytest
+import torch
+
+from gedi.config import override, parse
+from gedi.errors import DivergenceError, UserError
+from gedi.presets import preset
+from gedi.runs import prepare, train
+
+TINY = [
+    "data.n_train=300",
+    "data.n_test=100",
+    "stage1.iterations=30",
+    "stage2.iterations=20",
+    "walk.steps=5",
+    "sampling.buffer=500",
+    "log_every=10",
+]
+
+
+def prepared(*settings, name="circles"):
+    return prepare(parse(override(preset(name), [*TINY, *settings])))
+
+
+def weights(run):
+    return torch.cat([p.detach().flatten() for p in run.trainer.model.state_dict().values()])
+
+
+def test_the_same_seed_gives_the_same_run_bit_for_bit():
+    a, b, other = prepared("seed=3"), prepared("seed=3"), prepared("seed=4")
+    for run in (a, b, other):
+        train(run)
+    assert torch.equal(weights(a), weights(b))
+    assert torch.equal(a.trainer.buffer.chains, b.trainer.buffer.chains)
+    assert not torch.equal(weights(a), weights(other))
+
+
+@pytest.mark.parametrize("stop", [1, 17, 30, 41, 63])
+@pytest.mark.parametrize("method", ["gedi", "no-nf-2-enc"])
+def test_a_run_that_is_stopped_and_loaded_ends_bit_for_bit_as_one_that_is_not(stop, method, tmp_path):
+    settings = (f"method={method}", "n_init=2", "good_enough=0")
+    whole = prepared(*settings)
+    train(whole)
+    first = prepared(*settings)
+    first.trainer.fit(stop_after=stop)
+    torch.save(first.trainer.state_dict(), tmp_path / "state.pt")
+    second = prepared(*settings)
+    second.trainer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    train(second)
+    assert torch.equal(weights(whole), weights(second))
+    assert torch.equal(whole.trainer.buffer.chains, second.trainer.buffer.chains)
+    assert whole.trainer.selection_losses == second.trainer.selection_losses
+
+
+def test_restarts_share_stage_one_and_the_lowest_loss_is_kept():
+    run = prepared("n_init=3", "good_enough=0")
+    stages = []
+    run.trainer.on_log = lambda record: stages.append((record["stage"], record.get("restart")))
+    train(run)
+    assert sorted(set(stages), key=str) == [("stage1", None), ("stage2", 0), ("stage2", 1), ("stage2", 2)]
+    losses = run.trainer.selection_losses
+    assert len(losses) == 3
+    single = prepared("n_init=3", "good_enough=0")
+    best = losses.index(min(losses))
+    single.trainer.legs = [single.trainer.legs[0], single.trainer.legs[1 + best]]
+    single.trainer.settings = type(run.trainer.settings)(n_init=best + 1, buffer=500)
+    train(single)
+    assert torch.equal(weights(run), weights(single))
+
+
+def test_no_further_try_is_made_once_one_is_good_enough():
+    run = prepared("n_init=3", "good_enough=100")
+    train(run)
+    assert len(run.trainer.selection_losses) == 1
+
+
+def test_stage_one_leaves_the_head_alone_and_stage_two_moves_everything():
+    run = prepared("n_init=1")
+    before = {name: p.clone() for name, p in run.trainer.model.named_parameters()}
+    run.trainer.fit(stop_after=29)
+    changed = {name for name, p in run.trainer.model.named_parameters() if not torch.equal(p, before[name])}
+    energy = {name for name in before if name.startswith(("encoder", "direction"))}
+    # a constant added to the energy changes no density, so the last bias gets no gradient
+    assert changed == energy - {"encoder.layers.2.bias"}
+    train(run)
+    assert all(not torch.equal(p, before[name]) for name, p in run.trainer.model.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("method", "terms"),
+    [
+        ("gedi", {"generative", "denoising", "negative_free", "cluster_noise", "cluster_walk"}),
+        ("no-nf", {"generative", "denoising", "cluster_noise", "cluster_walk"}),
+        ("no-nf-no-train-1", {"generative", "denoising", "cluster_noise", "cluster_walk"}),
+        ("no-nf-2-enc", {"generative", "denoising", "cluster_noise", "cluster_walk"}),
+        ("swav", {"cluster_noise"}),
+        ("jem", {"generative", "denoising"}),
+    ],
+)
+def test_each_method_trains_its_terms_and_no_others(method, terms):
+    run = prepared(f"method={method}", "n_init=1")
+    assert set(run.trainer.legs[-1].stage.terms) == terms
+    stages = {leg.stage.name for leg in run.trainer.legs}
+    assert ("stage1" in stages) == (method not in ("swav", "no-nf-no-train-1"))
+    train(run)
+    assert torch.isfinite(weights(run)).all()
+
+
+def test_two_encoders_keep_the_clusters_out_of_the_energy():
+    run = prepared("method=no-nf-2-enc", "n_init=1", "stage2.weights.generative=0", "stage2.weights.denoising=0")
+    run.trainer.fit(stop_after=30)
+    energy = [p.clone() for p in run.trainer.model.generative_encoder.parameters()]
+    train(run)
+    assert all(map(torch.equal, energy, run.trainer.model.generative_encoder.parameters()))
+
+
+def test_walks_follow_the_energy_they_are_told_to():
+    frozen = prepared("n_init=1")
+    live = prepared("n_init=1", "walk.energy=live", "walk.refresh=5")
+    radial = prepared("n_init=1", "walk=radial", "walk.corrector=0")
+    ends = []
+    for run in (frozen, live, radial):
+        run.trainer.fit(stop_after=31)
+        early = run.trainer.walked.clone()
+        run.trainer.fit(stop_after=10)
+        ends.append((early, run.trainer.walked))
+    assert torch.equal(*ends[0])
+    assert not torch.equal(*ends[1])
+    radius = ends[2][0].norm(dim=1)  # walks on -x keep to circles, but for the chords' drift
+    assert (radius - radial.trainer.train.norm(dim=1)).abs().max() < 0.03
+
+
+def test_the_average_replaces_the_weights_at_the_end_of_the_stage():
+    run = prepared("n_init=1", "stage1.average=0.9")
+    run.trainer.fit(stop_after=29)
+    running = run.trainer.average[0].clone()
+    live = next(run.trainer.model.parameters()).clone()
+    run.trainer.fit(stop_after=2)
+    assert (run.trainer.trunk["model"]["direction"] - running).norm() < (live - running).norm()
+
+
+def test_a_batch_larger_than_the_data_is_refused():
+    with pytest.raises(UserError, match="batch_size must be at most the number of training points, got 400"):
+        prepared("stage1.batch_size=400")
+
+
+def test_a_number_that_is_not_finite_stops_the_run_with_its_name():
+    run = prepared("n_init=1")
+    with torch.no_grad():
+        run.trainer.model.direction.fill_(math.nan)
+    with pytest.raises(DivergenceError, match=r"stage1 diverged by iteration 10: .*generative"):
+        train(run)
+
+
+def test_memory_of_the_trainer_does_not_grow_with_iterations():
+    run = prepared("n_init=1")
+    run.trainer.fit(stop_after=5)
+    sizes = sum(x.numel() for x in _tensors(run.trainer.state_dict()))
+    run.trainer.fit(stop_after=20)
+    assert sum(x.numel() for x in _tensors(run.trainer.state_dict())) == sizes
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from _tensors(v)
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from _tensors(v)
