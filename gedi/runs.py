@@ -27,6 +27,7 @@ from gedi.random import Streams
 from gedi.sampling import Box
 from gedi.training import Trainer
 
+CHECKPOINT_EVERY = 500  # iterations
 _VERSIONED = ("gedi-learn", "torch", "numpy", "scikit-learn", "lightning-fabric")
 Record = dict[str, Any]
 
@@ -212,18 +213,13 @@ def prepare(config: Config, *, accelerator: str = "cpu") -> Prepared:
     return Prepared(config, method_config, data, box, streams, trainer)
 
 
-def train(
-    prepared: Prepared, checkpoint: Callable[[Record], None] = lambda state: None, every: int = 500
-) -> dict[str, float]:
-    """Train to the end, handing over the trainer's state every so many iterations; seconds by stage."""
-    trainer, seconds = prepared.trainer, dict[str, float]()
+def train(prepared: Prepared, checkpoint: Callable[[Record], None] = lambda state: None) -> None:
+    """Train to the end, handing over the trainer's state now and then."""
+    trainer = prepared.trainer
     while trainer.leg < len(trainer.legs):
-        name, began = trainer.legs[trainer.leg].stage.name, time.perf_counter()
-        trainer.fit(stop_after=every)
-        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - began
+        trainer.fit(stop_after=CHECKPOINT_EVERY)
         checkpoint(trainer.state_dict())
     trainer.model.cpu().eval()
-    return seconds
 
 
 def execute(
@@ -236,7 +232,7 @@ def execute(
     config, trainer = prepared.config, prepared.trainer
     directory.write("config.yaml", to_yaml(config))
     state = directory.load_checkpoint()
-    logged, spent = (0, 0.0) if state is None else (state["logged"], state["seconds"])
+    logged, spent = (0, 0.0) if state is None else (state["logged"], state["spent"])
     if state is not None:
         trainer.load_state_dict(state)
     directory.trim_metrics(logged)
@@ -248,10 +244,10 @@ def execute(
         on_log(record)
 
     def checkpoint(state: Record) -> None:
-        directory.save_checkpoint({**state, "logged": logged, "seconds": spent + time.perf_counter() - began})
+        directory.save_checkpoint({**state, "logged": logged, "spent": spent + time.perf_counter() - began})
 
     trainer.on_log = log
-    seconds = train(prepared, checkpoint)
+    train(prepared, checkpoint)
     directory.save_model(prepared)
     assessing = time.perf_counter()
     metrics, points = assess(trainer.model, prepared.method_config, prepared.data, prepared.box, prepared.streams)
@@ -271,7 +267,7 @@ def execute(
             "good_enough": trainer.settings.good_enough,
         },
         "temperature": langevin(config, prepared.box).temperature,
-        "seconds": {**seconds, "assess": now - assessing, "total": spent + now - began},
+        "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
         "versions": versions(),
     }
     directory.write("results.json", json.dumps(results, indent=2) + "\n")

@@ -142,7 +142,10 @@ def _rows(results: Mapping[Cell, dict[str, Any]]) -> list[dict[str, str]]:
     groups: dict[tuple[str, str, int | None], list[dict[str, Any]]] = {}
     for cell, result in results.items():
         groups.setdefault((cell.row, cell.column, cell.steps), []).append(result)
-    return [_row(key, group) for key, group in groups.items()]
+    rows = [_row(key, group) for key, group in groups.items()]
+    if all(row["T"] == "" for row in rows):
+        rows = [{name: value for name, value in row.items() if name != "T"} for row in rows]
+    return rows
 
 
 def _row(key: tuple[str, str, int | None], group: list[dict[str, Any]]) -> dict[str, str]:
@@ -154,9 +157,7 @@ def _row(key: tuple[str, str, int | None], group: list[dict[str, Any]]) -> dict[
         return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else ""
 
     published = PUBLISHED.get((row, column)) if steps is None else None
-    cells = {"data": row, "method": column}
-    if steps is not None:
-        cells["T"] = str(steps)
+    cells = {"data": row, "method": column, "T": "" if steps is None else str(steps)}
     cells["published NMI"] = "" if published is None else f"{published[0]:.2f} ± {published[1]:.2f}"
     cells["NMI"] = figure("nmi") or "diverged"
     cells |= {name: figure(metric) for name, metric in (("AMI", "ami"), ("ARI", "ari"), ("accuracy", "accuracy"))}

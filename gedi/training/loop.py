@@ -2,7 +2,9 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +107,7 @@ class Trainer:
         self.trunk: State | None = None  # where restarts branch off
         self.best: State | None = None
         self.selection_losses: list[float] = []
+        self.seconds: dict[str, float] = {}  # spent in each stage
         self._tail: list[Tensor] = []  # selection losses of the last tenth of the current leg
 
     def fit(self, stop_after: int | None = None) -> None:
@@ -115,11 +118,15 @@ class Trainer:
             leg = self.legs[self.leg]
             if self.iteration == 0:
                 self._begin(leg)
-            while self.iteration < leg.stage.iterations:
-                if done == stop_after:
-                    return
-                self.step(leg)
-                done += 1
+            until = leg.stage.iterations
+            if stop_after is not None:
+                until = min(until, self.iteration + stop_after - done)
+            with self._timed(leg.stage.name):
+                while self.iteration < until:
+                    self.step(leg)
+                    done += 1
+            if self.iteration < leg.stage.iterations:
+                return
             self._end(leg)
         self.network.eval()
 
@@ -149,6 +156,12 @@ class Trainer:
         if self.iteration % self.settings.log_every == 0 or self.iteration == stage.iterations:
             self._log(leg, loss, terms, info)
 
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
     def state_dict(self) -> State:
         """All state: with it and the same data a run goes on bit for bit."""
         return {
@@ -166,6 +179,7 @@ class Trainer:
             "best": self.best,
             "selection_losses": self.selection_losses,
             "tail": self._tail,
+            "seconds": dict(self.seconds),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -186,6 +200,7 @@ class Trainer:
             self.walker.direction.copy_(state["walker"]["direction"])
         self.walked, self.trunk, self.best = state["walked"], state["trunk"], state["best"]
         self.selection_losses, self._tail = state["selection_losses"], state["tail"]
+        self.seconds = dict(state["seconds"])
 
     def _begin(self, leg: Leg) -> None:
         stage = leg.stage

@@ -1,0 +1,100 @@
+"""Tables: their cells, what they write, and that finished cells are not run again."""
+
+import csv
+
+import pytest
+
+from gedi import tables
+from gedi.config import override, parse
+from gedi.errors import UserError
+from gedi.presets import preset
+from gedi.tables import T_VALUES, TABLES, VARIANTS, Cell, write_table
+
+TINY = (
+    "data.n_train=300", "data.n_test=100", "stage1.iterations=10", "stage2.iterations=10", "sampling.buffer=500",
+    "stage1.batch_size=50", "stage2.batch_size=50", "n_init=1",
+)  # fmt: skip
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The same cells, made tiny, run in this process."""
+    ran = []
+
+    def run_here(cells, profile, out, jobs):
+        for cell in cells:
+            if not tables._finished(out / "cells" / cell.folder):
+                steps = () if cell.steps else ("walk.steps=3",)
+                small = Cell(cell.row, cell.column, cell.seed, cell.steps, (*cell.settings, *TINY, *steps))
+                tables.run_cell(small, profile, out)
+                ran.append(cell.folder)
+
+    monkeypatch.setattr(tables, "_run_missing", run_here)
+    return ran
+
+
+def test_the_toy_table_has_the_papers_columns_and_the_control():
+    cells = TABLES["toy"].cells(range(5))
+    assert len(cells) == 2 * 4 * 5
+    assert {cell.column for cell in cells} == {"JEM", "SwAV", "GEDI", "control: radial walk"}
+
+
+def test_the_ablation_has_four_variants_and_five_lengths():
+    walked = [cell for cell in TABLES["toy-ablation"].cells(range(5)) if cell.steps is not None]
+    assert T_VALUES == (1, 2, 5, 8, 10)
+    assert len(walked) == 2 * len(VARIANTS) * 5 * 5
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("profile", ["laptop", "paper"])
+def test_every_cell_of_every_table_is_a_valid_run_of_its_own(name, profile):
+    if name == "toy-shapes" and profile == "paper":
+        pytest.skip("the paper has no such shapes")
+    cells = TABLES[name].cells(range(2))
+    assert len({cell.folder for cell in cells}) == len(cells)
+    for cell in cells:
+        parse(override(preset(cell.row, profile), list(cell.settings)))
+
+
+@pytest.mark.parametrize("profile", ["laptop", "paper"])
+def test_a_table_is_written_and_goes_on_where_it_was(tiny, tmp_path, profile):
+    text = write_table("toy", profile=profile, seeds=range(1), out=tmp_path)
+    assert len(tiny) == 8
+    assert "0.98 ± 0.02" in text  # published, beside ours
+    rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert [row["method"] for row in rows[:4]] == ["JEM", "SwAV", "GEDI", "control: radial walk"]
+    assert all(row["NMI"] for row in rows)
+    assert (tmp_path / "labels.png").is_file()
+    assert (tmp_path / "landscape.png").is_file()
+    write_table("toy", profile=profile, seeds=range(1), out=tmp_path)
+    assert len(tiny) == 8
+    write_table("toy", profile=profile, seeds=range(2), out=tmp_path)
+    assert len(tiny) == 16
+
+
+def test_the_ablation_draws_its_curves(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "T_VALUES", (2,))
+    text = write_table("toy-ablation", profile="laptop", seeds=range(1), out=tmp_path)
+    assert "no NF, 2 enc." in text
+    assert (tmp_path / "ablation.png").is_file()
+    assert (tmp_path / "nmi_against_T.png").is_file()
+
+
+def test_a_cell_that_diverges_is_reported_and_not_hidden(tiny, tmp_path):
+    cells = [Cell("circles", "GEDI", 0, None, ("stage1.learning_rate=1e30", "sampling.metropolis=false"))]
+    tables._run_missing(cells, "laptop", tmp_path, 1)
+    result = tables._result(tables.RunDirectory(tmp_path / "cells" / cells[0].folder))
+    row = tables._row(("circles", "GEDI", None), [result])
+    assert row["NMI"] == "diverged"
+    assert row["runs"] == "1, 1 diverged"
+
+
+def test_profiles_do_not_mix_in_one_directory(tiny, tmp_path):
+    write_table("toy", profile="laptop", seeds=range(1), out=tmp_path)
+    with pytest.raises(UserError, match="holds the laptop profile"):
+        write_table("toy", profile="paper", seeds=range(1), out=tmp_path)
+
+
+def test_an_unknown_table_names_the_nearest(tmp_path):
+    with pytest.raises(UserError, match="did you mean 'toy'"):
+        write_table("toys", profile="laptop", seeds=range(1), out=tmp_path)
