@@ -9,6 +9,14 @@ from torch import Tensor
 EnergyFn = Callable[[Tensor], Tensor]
 
 
+class Clustered(NamedTuple):
+    """What the cluster side says of a batch: see :class:`Outputs`."""
+
+    latent: Tensor
+    embedding: Tensor
+    logits: Tensor
+
+
 class Outputs(NamedTuple):
     """What one network says of a batch.
 

@@ -75,22 +75,20 @@ class MLP(nn.Module):
         widths = [inputs, *hidden, outputs]
         self.activations = [first or activation, *[activation] * (len(hidden) - 1)]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
-        for layer in self.linears():
+        # a plain tuple beside the registered list: looking modules up by name is slow in the inner loops
+        self.linears = tuple(layer for layer in self.layers if isinstance(layer, nn.Linear))
+        for layer in self.linears:
             draw_linear(layer, generator)
         if sharpness is not None:
-            bottom = self.linears()[0]
+            bottom = self.linears[0]
             rows = torch.randn(bottom.weight.shape, generator=generator)
             with torch.no_grad():
                 bottom.weight.copy_(F.normalize(rows, dim=1) * sharpness)
                 bottom.bias.uniform_(-1, 1, generator=generator).mul_(sharpness * extent)
 
-    def linears(self) -> list[nn.Linear]:
-        """The layers, first to last."""
-        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
-
     def forward(self, x: Tensor) -> Tensor:  # (n, inputs) -> (n, outputs)
         """The latent of each row."""
-        *inner, last = self.linears()
+        *inner, last = self.linears
         for layer, activation in zip(inner, self.activations, strict=True):
             x = _VALUE[activation](layer(x))
         latent: Tensor = last(x)
@@ -102,7 +100,7 @@ class MLP(nn.Module):
         The chain rule written out: the last layer folds into one vector, so the backward sweep starts
         at the last hidden layer. Both results stay differentiable in the parameters.
         """
-        *inner, last = self.linears()
+        *inner, last = self.linears
         slopes = []
         for layer, activation in zip(inner, self.activations, strict=True):
             x, slope = _VALUE_AND_SLOPE[activation](layer(x))

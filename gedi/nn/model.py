@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gedi.score import energy_and_score
-from gedi.types import Outputs
+from gedi.types import Clustered, Outputs
 
 
 class Energy:
@@ -94,16 +94,15 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor) -> Outputs:
         """Everything the network says of a batch."""
-        return self.views([x])[0]
-
-    def views(self, views: Sequence[Tensor]) -> list[Outputs]:
-        """Several views of one batch: stacked through the encoder, apart through the batch norm."""
-        x = torch.cat(list(views))
-        latents = self.encoder(x)
+        latent = self.encoder(x)
+        (clustered,) = self.heads([latent])
         energy = self.energy
-        energies = energy.of_latent(latents) if self.generative_encoder is None else energy(x)
-        sizes = [len(view) for view in views]
-        parts = torch.split(latents, sizes)
-        embeddings = [self.projector(part) for part in parts]
-        logits = torch.split(self.prototypes(torch.cat(embeddings)), sizes)
-        return list(map(Outputs, parts, embeddings, logits, torch.split(energies, sizes)))
+        return Outputs(*clustered, energy.of_latent(latent) if self.generative_encoder is None else energy(x))
+
+    def heads(self, latents: Sequence[Tensor]) -> list[Clustered]:
+        """Embedding and logits of several views' latents, each view with its own batch-norm statistics."""
+        if not latents:
+            return []
+        embeddings = [self.projector(latent) for latent in latents]
+        logits = torch.split(self.prototypes(torch.cat(embeddings)), [len(latent) for latent in latents])
+        return list(map(Clustered, latents, embeddings, logits))

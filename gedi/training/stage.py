@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from torch import Tensor
 
 from gedi.sampling import Box, Langevin, Teleport
-from gedi.types import Outputs
+from gedi.types import Clustered
 from gedi.views.manifold import Direction
 
 #: Which energy a walk follows: the one the stage began with, the live one, or the control ``|x|^2 / 2``.
@@ -18,8 +18,9 @@ WalkEnergy = Literal["stage1", "live", "radial"]
 class StepOutputs(NamedTuple):
     """Everything a term may look at. What no term of the stage needs is None or missing."""
 
-    data: Outputs
-    views: dict[str, Outputs]
+    data: Clustered | None
+    views: dict[str, Clustered]
+    energy_data: Tensor | None
     energy_negatives: Tensor | None
     noised_score: Tensor | None
     noise: Tensor | None

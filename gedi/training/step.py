@@ -1,12 +1,12 @@
 """One training step, as a straight line."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from gedi.nn import Energy, Model
+from gedi.nn import Model
 from gedi.random import Streams
 from gedi.sampling import Chain, ReplayBuffer
 from gedi.training.stage import Negatives, Stage, StepOutputs, Term, Walk
@@ -41,18 +41,31 @@ class JointPass(nn.Module):
         return {name: term(out) for name, (_, term) in terms.items()}
 
     def outputs(self, batch: Batch) -> StepOutputs:
-        """Data and views go stacked through the encoder; samples and noised data need the energy alone."""
-        model = self.model
-        data, *views = model.views([batch.x, *batch.views.values()])
-        energy: Energy = model.energy
+        """Everything that goes through the encoder goes in one pass; only clustered views meet the heads."""
+        model, energy = self.model, self.model.energy
+        clustered = [batch.x, *batch.views.values()] if batch.views else []
+        contrasted = [] if batch.negatives is None else [batch.x, batch.negatives]
+        if model.generative_encoder is None:
+            latents = _split(model.encoder, [*(clustered or [batch.x]), *contrasted[1:]])
+            energies = [energy.of_latent(latents[0]), energy.of_latent(latents[-1])] if contrasted else []
+        else:
+            latents = _split(model.encoder, clustered) if clustered else []
+            energies = _split(energy, contrasted) if contrasted else []
+        outputs = model.heads(latents[: len(clustered)])
         return StepOutputs(
-            data=data,
-            views=dict(zip(batch.views, views, strict=True)),
-            energy_negatives=None if batch.negatives is None else energy(batch.negatives),
+            data=outputs[0] if outputs else None,
+            views=dict(zip(batch.views, outputs[1:], strict=True)),
+            energy_data=energies[0] if energies else None,
+            energy_negatives=energies[1] if energies else None,
             noised_score=None if batch.noised is None else energy.with_score(batch.noised)[1],
             noise=batch.noise,
             progress=batch.progress,
         )
+
+
+def _split(function: Callable[[Tensor], Tensor], parts: list[Tensor]) -> list[Tensor]:
+    """A function of several batches at the cost of one call."""
+    return list(torch.split(function(torch.cat(parts)), [len(part) for part in parts]))
 
 
 def make_batch(

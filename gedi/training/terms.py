@@ -11,14 +11,16 @@ from gedi.training.stage import StepOutputs
 
 def generative_term(out: StepOutputs) -> Tensor:
     """Energy of data against energy of samples."""
+    assert out.energy_data is not None
     assert out.energy_negatives is not None
-    return losses.generative(out.data.energy, out.energy_negatives)
+    return losses.generative(out.energy_data, out.energy_negatives)
 
 
 def penalty_term(out: StepOutputs) -> Tensor:
     """Squared energies."""
+    assert out.energy_data is not None
     assert out.energy_negatives is not None
-    return losses.energy_penalty(out.data.energy, out.energy_negatives)
+    return losses.energy_penalty(out.energy_data, out.energy_negatives)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class negative_free_term:
 
     def __call__(self, out: StepOutputs) -> Tensor:
         """The negative-free term of data and view."""
+        assert out.data is not None
         return losses.negative_free(out.data.embedding, out.data.latent, out.views[self.view].latent, self.ridge)
 
 
@@ -63,6 +66,7 @@ class ClusterTerm:
 
     def __call__(self, out: StepOutputs) -> Tensor:
         """The cluster term of data and view."""
+        assert out.data is not None
         return losses.swapped_prediction(
             out.data.logits,
             out.views[self.view].logits,
