@@ -235,7 +235,7 @@ def _draw_toy(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
 
 
 def _draw_shapes(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
-    return [table_figures.landscapes(_first_seed(done), tuple(SHAPES), "GEDI", out / "shapes.png")]
+    return [table_figures.gallery(_first_seed(done), tuple(SHAPES), "GEDI", out / "shapes.png")]
 
 
 def _first_seed(done: Mapping[Cell, RunDirectory]) -> dict[tuple[str, str], RunDirectory]:

@@ -51,6 +51,24 @@ def landscapes(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str]
     return figures.save(figure, path)
 
 
+def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], method: str, path: Path) -> Path:
+    """A column for each data set: the clusters found, the log density with walks on it, samples from it."""
+    figure, axes = figures.new_figure(len(data), 3, size=2.6)
+    for i, row in enumerate(data):
+        run = runs.get((row, method))
+        if run is None:
+            continue
+        model, box = run.load_model()
+        test = load_data(run.config(), Streams(run.config().seed)).test
+        points = load_file(run.path / "model" / "points.safetensors")
+        starts = test[torch.linspace(0, len(test) - 1, 6).long()]
+        top, middle, bottom = (axes[i + k * len(data)] for k in range(3))
+        figures.scatter(top, test, points["predicted"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
+        figures.landscape(middle, model.energy, box, run.config().walk, starts, "density, walks")
+        figures.scatter(bottom, points["samples"], None, "samples", box)
+    return figures.save(figure, path)
+
+
 def against_steps(
     scores: Scores,
     data: Sequence[str],
