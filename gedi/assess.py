@@ -28,13 +28,6 @@ from gedi.types import EnergyFn
 SAMPLES = 1000
 
 
-@torch.no_grad()
-def predict(model: Model, x: Tensor) -> Tensor:
-    """The cluster of each point."""
-    labels: Tensor = model.eval()(x).logits.argmax(dim=1)
-    return labels
-
-
 def assess(
     model: Model, config: Config, data: Dataset, box: Box, streams: Streams
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import torch
-
 from gedi.config import Config, StageConfig, Weights, merge
 from gedi.errors import UserError, unknown
 from gedi.nn import MLP, Model, Projector, Prototypes
@@ -193,8 +191,3 @@ def _terms(weights: Weights, stage: StageConfig, config: Config) -> dict[str, tu
     if not terms:
         raise UserError("a stage needs at least one term of positive weight: see stage1.weights, stage2.weights")
     return terms
-
-
-def device_of(model: Model) -> torch.device:
-    """Where a model lives."""
-    return model.direction.device

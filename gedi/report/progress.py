@@ -29,8 +29,8 @@ class Progress:
         self._console = Console(file=stream or sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed}/{task.total}"),
+            BarColumn(bar_width=10),
+            TextColumn("{task.completed}"),
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=self._console,
@@ -51,14 +51,14 @@ class Progress:
 
     def __call__(self, record: dict[str, Any]) -> None:
         """Show one record."""
-        name = record["stage"] + (f" try {record['restart'] + 1}" if "restart" in record else "")
+        name = record["stage"] + (f"#{record['restart'] + 1}" if "restart" in record else "")
         now = time.perf_counter()
         if name not in self._tasks:
             self._tasks[name] = self._bar.add_task(name, total=self._lengths[record["stage"]], figures="")
             self._began[name] = (now, record["iteration"])
         started, first = self._began[name]
         speed = (record["iteration"] - first) / (now - started) if now > started else 0.0
-        figures = [f"{short} {record[term]:+.3f}" for term, short in _SHOWN.items() if term in record]
+        figures = [f"{short} {record[term]:.2f}" for term, short in _SHOWN.items() if term in record]
         if speed > 0:
             figures.append(f"{speed:.0f} it/s")
         self._bar.update(self._tasks[name], completed=record["iteration"], figures="  ".join(figures))
