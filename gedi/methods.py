@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from torch import Tensor
+
 from gedi.config import Config, StageConfig, Weights, merge
 from gedi.errors import UserError, unknown
 from gedi.nn import MLP, Model, Projector, Prototypes
 from gedi.random import Streams
-from gedi.sampling import Box, Langevin, Teleport
+from gedi.sampling import Box, Initial, Langevin, Normal, Teleport
 from gedi.training import (
     ClusterTerm,
     Negatives,
@@ -101,10 +103,15 @@ def build_model(config: Config, inputs: int, clusters: int, streams: Streams) ->
     )
 
 
-def build_stages(config: Config, box: Box) -> list[Stage]:
+def initial_distribution(config: Config, train: Tensor, box: Box) -> Initial:
+    """Where the config's chains begin."""
+    return box if config.sampling.initial == "uniform" else Normal.around(train)
+
+
+def build_stages(config: Config, box: Box, initial: Initial) -> list[Stage]:
     """The stages of a config; those without iterations are left out."""
     named = (("stage1", config.stage1), ("stage2", config.stage2))
-    return [_stage(name, stage, config, box) for name, stage in named if stage.iterations > 0]
+    return [_stage(name, stage, config, box, initial) for name, stage in named if stage.iterations > 0]
 
 
 def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
@@ -145,7 +152,7 @@ def walk_settings(config: Config) -> Walk:
     return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh)
 
 
-def _stage(name: str, stage: StageConfig, config: Config, box: Box) -> Stage:
+def _stage(name: str, stage: StageConfig, config: Config, box: Box, initial: Initial) -> Stage:
     weights, sampling = stage.weights, config.sampling
     sampled = weights.generative > 0 or weights.penalty > 0
     sampler = langevin(config, box)
@@ -160,7 +167,7 @@ def _stage(name: str, stage: StageConfig, config: Config, box: Box) -> Stage:
         negatives=Negatives(
             sampling.chains,
             sampler,
-            box,
+            initial,
             Teleport(box, sampler.temperature),
             sampling.teleports,
             sampling.reinit,

@@ -21,7 +21,15 @@ from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset, draw_toy, load_arrays
 from gedi.errors import UserError
 from gedi.evaluation import density_verdict
-from gedi.methods import build_model, build_stages, has_density, langevin, trainer_settings, with_method
+from gedi.methods import (
+    build_model,
+    build_stages,
+    has_density,
+    initial_distribution,
+    langevin,
+    trainer_settings,
+    with_method,
+)
 from gedi.nn import Model
 from gedi.random import Streams
 from gedi.sampling import Box
@@ -201,12 +209,14 @@ def prepare(config: Config, *, accelerator: str = "cpu") -> Prepared:
     fabric = Fabric(accelerator=accelerator, devices=1)
     box = Box.around(data.train, config.sampling.margin)
     on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
+    train_points = fabric.to_device(data.train)
+    initial = initial_distribution(method_config, train_points, on_device)
     trainer = Trainer(
         build_model(method_config, data.train.shape[1], clusters, streams),
-        fabric.to_device(data.train),
-        build_stages(method_config, on_device),
+        train_points,
+        build_stages(method_config, on_device, initial),
         Streams(config.seed, fabric.device),
-        on_device,
+        initial,
         fabric,
         trainer_settings(method_config, clusters),
     )

@@ -15,7 +15,7 @@ from torch import Tensor
 from gedi.errors import DivergenceError, UserError
 from gedi.nn import Energy, Model
 from gedi.random import Streams
-from gedi.sampling import Box, ReplayBuffer
+from gedi.sampling import Initial, ReplayBuffer
 from gedi.training.batches import Batches
 from gedi.training.stage import Stage
 from gedi.training.step import JointPass, make_batch, radial_energy, walk_from
@@ -59,7 +59,7 @@ class Trainer:
             end of the stage before and with a new head; the try with the lowest selection loss is kept.
             No label takes part.
         streams: the run's random streams.
-        box: where samples live.
+        initial: where chains begin.
         fabric: device, precision and processes.
         settings: see :class:`TrainerSettings`.
         on_log: called with a record of figures every ``log_every`` iterations.
@@ -71,7 +71,7 @@ class Trainer:
         train: Tensor,
         stages: Sequence[Stage],
         streams: Streams,
-        box: Box,
+        initial: Initial,
         fabric: Fabric,
         settings: TrainerSettings,
         on_log: Callable[[State], None] = lambda record: None,
@@ -95,7 +95,7 @@ class Trainer:
         self.fabric = fabric
         optimizer = torch.optim.Adam(model.parameters(), fused=True)
         self.network, self.optimizer = fabric.setup(JointPass(model), optimizer)
-        self.buffer = ReplayBuffer(box.sample(settings.buffer, streams["buffer"]))
+        self.buffer = ReplayBuffer(initial.sample(settings.buffer, streams["buffer"]))
 
         self.leg = 0
         self.iteration = 0

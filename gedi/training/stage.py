@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from gedi.sampling import Box, Langevin, Teleport
+from gedi.sampling import Initial, Langevin, Teleport
 from gedi.types import Clustered
 from gedi.views.manifold import Direction
 
@@ -36,7 +36,7 @@ class Negatives:
 
     chains: int
     langevin: Langevin
-    start: Box  # where re-initialised chains begin
+    initial: Initial  # where re-initialised chains begin
     teleport: Teleport
     teleports: int = 0
     reinit: float = 0.0

@@ -99,7 +99,7 @@ def draw_negatives(
     """Draw chains, move them, write them back."""
     slots, x = buffer.draw(settings.chains, generator)
     if settings.reinit > 0:
-        x = buffer.restart(x, settings.start.sample(len(x), generator), settings.reinit, generator)
+        x = buffer.restart(x, settings.initial.sample(len(x), generator), settings.reinit, generator)
     chain = Chain.at(energy, x)
     for _ in range(settings.teleports):
         chain, _ = settings.teleport.step(energy, chain, generator)

@@ -142,6 +142,14 @@ def test_the_average_replaces_the_weights_at_the_end_of_the_stage():
     assert (run.trainer.trunk["model"]["direction"] - running).norm() < (live - running).norm()
 
 
+def test_chains_begin_where_they_are_told_to():
+    uniform, normal = prepared(), prepared("sampling.initial=normal")
+    box = uniform.box
+    assert box.contains(uniform.trainer.buffer.chains).all()
+    assert uniform.trainer.buffer.chains.std() > normal.trainer.buffer.chains.std()
+    torch.testing.assert_close(normal.trainer.buffer.chains.std(dim=0), normal.data.train.std(dim=0), rtol=0.15, atol=0)
+
+
 def test_a_batch_larger_than_the_data_is_refused():
     with pytest.raises(UserError, match="batch_size must be at most the number of training points, got 400"):
         prepared("stage1.batch_size=400")

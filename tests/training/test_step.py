@@ -12,12 +12,13 @@ from gedi.sampling import Box, ReplayBuffer
 from gedi.training.step import Batch, JointPass, draw_negatives, make_batch, noise_pairs
 
 BOX = Box(torch.tensor([-1.5, -1.5]), torch.tensor([1.5, 1.5]))
+DOUBLE_BOX = Box(BOX.low.double(), BOX.high.double())
 
 
 def setup(*settings):
     config = with_method(parse(override(preset("circles"), settings)))
     model = build_model(config, 2, 2, Streams(0)).double()
-    return config, model, build_stages(config, Box(BOX.low.double(), BOX.high.double()))
+    return config, model, build_stages(config, DOUBLE_BOX, DOUBLE_BOX)
 
 
 def batch_of(stage, model, n=32):
