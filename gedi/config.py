@@ -97,9 +97,9 @@ class ClusterConfig(Section):
     """The cluster term."""
 
     view_noise: Width = 0.03
-    epsilon_start: Width = 0.5
+    epsilon_start: Width = 0.2  # at model.temperature: above it the uniform state is stable and nothing forms
     epsilon: Width = 0.1
-    anneal: Share = 0.7
+    anneal: Share = 0.5
     iterations: Positive = 3
     ridge: Width = 1e-4  # beta of the negative-free term
 
@@ -145,7 +145,7 @@ STAGE1 = StageConfig(
 )
 # The density's weights are a tenth of stage 1's, in its ratio: enough to keep it alive beside the clusters.
 STAGE2 = StageConfig(
-    iterations=1400,
+    iterations=900,
     learning_rate=3e-3,
     betas=(0.9, 0.999),
     weights=Weights(generative=0.03, denoising=0.1, negative_free=2.5e-6, cluster_noise=1.0, cluster_walk=1.0),
@@ -192,6 +192,11 @@ def parse(settings: Mapping[str, Any]) -> Config:
         raise unknown("method", config.method, METHODS)
     if config.data.name == "file" and config.data.path is None:
         raise UserError("data.name=file needs data.path, the .npy, .npz or .csv file to read")
+    if config.cluster.epsilon >= config.model.temperature:
+        raise UserError(
+            f"cluster.epsilon must be below model.temperature, or no cluster ever leaves the uniform state; "
+            f"got {config.cluster.epsilon} and {config.model.temperature}"
+        )
     if config.sampling.chains > config.sampling.buffer:
         raise UserError(
             f"sampling.chains must be at most sampling.buffer, got {config.sampling.chains} chains "

@@ -51,6 +51,7 @@ def test_the_papers_spellings_name_methods(spelling, method):
         ({"stage2": {"weights": {"cluster": 1}}}, r"unknown key 'stage2.weights.cluster': did you mean"),
         ({"stage1": {"learning_rate": "fast"}}, "stage1.learning_rate: must be a valid number"),
         ({"sampling": {"chains": 50, "buffer": 10}}, "chains must be at most sampling.buffer"),
+        ({"model": {"temperature": 0.1}}, "epsilon must be below model.temperature"),
         ({"seed": -1}, "seed: must be greater than or equal to 0"),
     ],
 )

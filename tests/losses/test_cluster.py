@@ -222,3 +222,18 @@ def test_descent_on_free_logits_finds_clusters_that_agree_and_are_balanced():
     counts = torch.bincount(a.argmax(1), minlength=c)
     assert (counts - n / c).abs().max() <= 3
     assert loss < 0.2 * math.log(c)
+
+
+@pytest.mark.parametrize("clusters", [2, 5])
+@pytest.mark.parametrize(("epsilon", "grows"), [(0.05, True), (0.19, True), (0.21, False), (0.5, False)])
+def test_clusters_grow_out_of_the_uniform_state_only_below_the_temperature(clusters, epsilon, grows):
+    """Near uniform, q is scores/epsilon and p is scores/tau to first order: targets lead only if epsilon < tau."""
+    tau = 0.2
+    torch.manual_seed(0)
+    seedling = torch.randn(60, clusters, dtype=torch.float64)
+    seedling = seedling - seedling.mean(0)  # balanced, so Sinkhorn's first sweep changes nothing
+    seedling = seedling - seedling.mean(1, keepdim=True)
+    logits = (1e-4 * seedling).requires_grad_()
+    loss = swapped_prediction(logits, logits, temperature=tau, epsilon=epsilon, iterations=10)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert ((-gradient * seedling).sum() > 0) == grows
