@@ -152,15 +152,9 @@ class Trainer:
 
         self.iteration += 1
         if stage.clusters_from and progress >= 0.9:
-            self._tail.append(sum((terms[name].detach() for name in stage.clusters_from), start=loss.new_zeros(())))
+            self._tail.append(torch.stack([terms[name].detach() for name in stage.clusters_from]).sum())
         if self.iteration % self.settings.log_every == 0 or self.iteration == stage.iterations:
             self._log(leg, loss, terms, info)
-
-    @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
     def state_dict(self) -> State:
         """All state: with it and the same data a run goes on bit for bit."""
@@ -272,6 +266,12 @@ class Trainer:
                 f"the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
             )
         self.on_log(record)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
     def _select_streams(self, leg: Leg) -> None:
         self.streams = self.root_streams if leg.restart is None else self.root_streams.child(f"restart/{leg.restart}")
