@@ -199,13 +199,14 @@ def _toy_cells(seeds: range) -> list[Cell]:
         "JEM": ("method=jem",),
         "SwAV": ("method=swav",),
         "GEDI": ("method=gedi",),
-        "control: radial walk": ("method=gedi", "walk=radial"),
+        "control: radial walk": ("method=gedi", "walk=radial", "walk.corrector=0"),  # round and round, exactly
     }
     return [Cell(row, c, seed, None, s) for row in DATA for c, s in columns.items() for seed in seeds]
 
 
 def _shape_cells(seeds: range) -> list[Cell]:
-    return [Cell(row, "GEDI", seed) for row in SHAPES for seed in seeds]
+    columns = {"GEDI": (), "SwAV": ("method=swav",)}
+    return [Cell(row, c, seed, None, s) for row in SHAPES for c, s in columns.items() for seed in seeds]
 
 
 def _ablation_cells(seeds: range) -> list[Cell]:
