@@ -27,7 +27,7 @@ def test_the_recipe_finds_the_clusters_with_a_genuine_density(name, least):
 
 @pytest.mark.slow
 def test_without_a_model_the_walk_does_not_solve_moons():
-    """The control: score -x. It goes round circles, and cuts moons."""
+    """The control: score -x, with no model."""
     metrics, run = learn("moons", "seed=1000", "walk=radial", "n_init=1")
     assert metrics["nmi"] < 0.9
     assert run.trainer.selection_losses[0] > run.trainer.settings.good_enough  # and the loss says so
