@@ -231,7 +231,7 @@ def _draw_toy(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
     first = _first_seed(done)
     return [
         table_figures.labels(first, DATA, ("SwAV", "GEDI"), out / "labels.png"),
-        table_figures.landscapes(first, DATA, "GEDI", out / "landscape.png"),
+        table_figures.gallery(first, DATA, "GEDI", out / "landscape.png"),
     ]
 
 

@@ -35,22 +35,6 @@ def labels(
     return figures.save(figure, path)
 
 
-def landscapes(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], method: str, path: Path) -> Path:
-    """The learnt log density with walks drawn on it, and samples from it."""
-    figure, axes = figures.new_figure(2, len(data))
-    for i, row in enumerate(data):
-        run = runs.get((row, method))
-        if run is None:
-            continue
-        model, box = run.load_model()
-        test = load_data(run.config(), Streams(run.config().seed)).test
-        starts = test[torch.linspace(0, len(test) - 1, 8).long()]
-        figures.landscape(axes[2 * i], model.energy, box, run.config().walk, starts, f"{row}: log density, walks")
-        samples = load_file(run.path / "model" / "points.safetensors")["samples"]
-        figures.scatter(axes[2 * i + 1], samples, None, f"{row}: samples", box)
-    return figures.save(figure, path)
-
-
 def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], method: str, path: Path) -> Path:
     """A column for each data set: the clusters found, the log density with walks on it, samples from it."""
     figure, axes = figures.new_figure(len(data), 3, size=2.6)
