@@ -18,18 +18,24 @@ from gedi.evaluation import (
     nearest_neighbour_test,
     score_against_normal,
 )
+from gedi.logic import Constraint
 from gedi.methods import has_clusters, has_density, walk_settings
 from gedi.nn import Model
 from gedi.random import Streams
 from gedi.sampling import Box, fresh_samples
 from gedi.training.step import walk_from
-from gedi.types import EnergyFn
+from gedi.types import EnergyFn, Outputs
 
 SAMPLES = 1000
 
 
 def assess(
-    model: Model, config: Config, data: Dataset, box: Box, streams: Streams
+    model: Model,
+    config: Config,
+    data: Dataset,
+    box: Box,
+    streams: Streams,
+    constraint: Constraint | None = None,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Figures on the test set, and the points behind them for the pictures.
 
@@ -37,8 +43,7 @@ def assess(
     stands beside it as ``nmi_kmeans``.
     """
     model = model.eval()
-    with torch.no_grad():
-        out = model(data.test)
+    out = _outputs(model, data.test)
     clustered = has_clusters(config)
     predicted = out.logits.argmax(dim=1) if clustered else torch.zeros(len(data.test), dtype=torch.long)
     points = {"predicted": predicted}
@@ -46,18 +51,47 @@ def assess(
     if data.test_labels is not None:
         labels = data.test_labels.numpy()
         metrics |= clustering_metrics(labels, predicted.cpu().numpy())
+        if data.groups:  # the rule names the symbols, so a wrong name is an error
+            metrics["accuracy_matched"] = metrics["accuracy"]
+            metrics["accuracy"] = float((predicted.cpu() == data.test_labels).float().mean())
         if not clustered:
             metrics["nmi_kmeans"] = _kmeans_nmi(out.latent, labels)
     else:
-        metrics["clusters_used"] = len(predicted.unique())
+        metrics["clusters_used"] = len(torch.unique(predicted))
     if clustered:
         metrics["cluster_entropy"] = cluster_entropy(out.logits)
         metrics["effective_rank"] = effective_rank(out.embedding)
-    if has_density(config):
+    if constraint is not None:
+        metrics |= constraint_metrics(model, constraint, data)
+    if has_density(config) and data.test.dim() == 2:
         density, samples = assess_density(model.energy, config, data, box, streams)
         metrics |= density
         points["samples"] = samples
     return metrics, points
+
+
+def _outputs(model: Model, x: Tensor) -> Outputs:
+    """What the network says of many points, a part at a time."""
+    with torch.no_grad():
+        return Outputs(*map(torch.cat, zip(*(model(part) for part in torch.split(x, 1000)), strict=True)))
+
+
+def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> dict[str, float]:
+    """How well the training groups, and groups held out, satisfy the rule. A collapse satisfies it too."""
+    figures = {}
+    parts = {"": data.grouped.flatten(0, 1)}
+    if data.validation is not None:
+        parts["validation_"] = data.validation
+    for part, points in parts.items():
+        logits = _outputs(model, points).logits
+        log_p = logits.log_softmax(dim=1).double().view(-1, data.group_size, logits.shape[1])
+        named = [
+            [domain[k] for domain, k in zip(constraint.domains, group, strict=True)]
+            for group in log_p.argmax(dim=2).tolist()
+        ]
+        figures[f"{part}constraint_loss"] = float(-constraint.log_prob(log_p).mean())
+        figures[f"{part}constraint_satisfied"] = float(constraint.is_satisfied(named).float().mean())
+    return figures
 
 
 def assess_density(

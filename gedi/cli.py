@@ -1,5 +1,6 @@
 """The command line."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gedi.config import Config, merge, override, parse, to_yaml
+from gedi.data import CATALOGUE, fetch, find_folder, verify
 from gedi.errors import DivergenceError, UserError
 from gedi.presets import PRESETS, preset
 from gedi.report import Progress, write_report
@@ -22,7 +24,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+data_app = typer.Typer(help="Known image data sets: what there is, get it, check it.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
 console = Console()
+DataDir = Annotated[Path | None, typer.Option(help="the folder of data sets; else GEDI_DATA, else the user's cache")]
 
 
 @app.command()
@@ -34,11 +39,14 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="go on from the last checkpoint")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an earlier run")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="section.key=value")] = None,
+    data_dir: DataDir = None,
     accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps")] = "cpu",
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
     config = _config(target, profile, seed, settings or [])
-    prepared = prepare(config, accelerator=accelerator)
+    if config.model.encoder != "mlp":
+        torch.set_num_threads(os.cpu_count() or 1)  # convolutions are large enough to share
+    prepared = prepare(config, accelerator=accelerator, data_dir=data_dir)
     path = out or Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
     if resume and (path / "config.yaml").is_file():
         directory = RunDirectory.open(path)
@@ -98,6 +106,38 @@ def table(
 def report(run: Annotated[Path, typer.Argument(help="a run's directory")]) -> None:
     """Draw a run's figures and write its page again."""
     print(write_report(RunDirectory.open(run)))
+
+
+@data_app.command("list")
+def data_list(data_dir: DataDir = None) -> None:
+    """List the data sets that can be got, and where they are on this machine."""
+    for name, entry in CATALOGUE.items():
+        print(f"{name:<14} {entry.about}; {find_folder(name, data_dir) or 'not here yet'}")
+
+
+@data_app.command("get")
+def data_get(
+    name: Annotated[str, typer.Argument(help=", ".join(CATALOGUE))],
+    data_dir: DataDir = None,
+) -> None:
+    """Download a data set from its official place and check it; what is there already is kept."""
+    print(f"{name}: {fetch(name, data_dir)}")
+
+
+@data_app.command("verify")
+def data_verify(
+    name: Annotated[str, typer.Argument(help=", ".join(CATALOGUE))],
+    data_dir: DataDir = None,
+) -> None:
+    """Check each file of a data set against the official checksums."""
+    states = verify(name, data_dir)
+    for state in states:
+        print(f"{state.state:<13} {state.path}" + (f": {state.why}" if state.why else ""))
+    good = sum(state.state == "ok" for state in states)
+    if good < len(states):
+        raise UserError(
+            f"{name} must be the official files, but {good} of {len(states)} are; run: gedi data get {name}"
+        )
 
 
 def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> Config:

@@ -15,7 +15,17 @@ Width = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
-METHODS = ("gedi", "jem", "swav", "no-nf", "no-nf-no-train-1", "no-nf-2-enc")
+METHODS = (
+    "gedi",
+    "jem",
+    "swav",
+    "no-nf",
+    "no-nf-no-train-1",
+    "no-nf-2-enc",
+    "no-constraint",
+    "logic-alone",
+    "supervised",
+)
 
 #: The paper's letters, for who types them: the nearest spelling would not lead here.
 _LETTERS = {
@@ -39,18 +49,30 @@ class Section(BaseModel):
 class DataConfig(Section):
     """What is learnt from."""
 
-    name: Literal["moons", "circles", "rings", "spirals", "blobs", "pinwheel", "file"] = "moons"
+    name: Literal[
+        "moons", "circles", "rings", "spirals", "blobs", "pinwheel", "file", "mnist-addition", "digits-addition"
+    ] = "moons"
     path: str | None = None  # with name "file": .npy, .npz or .csv
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
     turns: Width = 1.5  # spirals: how far they wind
+    triplets: Positive = 100  # addition only
+    free: Count = 0  # addition: further images in no triplet
+    validation: Count = 0  # addition: further triplets held out of training, to choose settings by
+    group_size: Positive = 1  # a file: so many rows in a row belong to one group of the constraint
+    pad: Count = 0  # images: pixels of border added on every side
+    channels: Literal[1, 3] = 1  # images: 3 repeats gray ones, as the paper does
+    mean: float = 0.0  # images in [0, 1] are shifted and scaled by these
+    std: Width = 1.0
 
 
 class ModelConfig(Section):
     """The network."""
 
+    encoder: Literal["mlp", "conv", "resnet8"] = "mlp"
+    width: Positive = 16  # channels: conv's first layer, resnet8's F
     hidden: Annotated[tuple[Positive, ...], Field(min_length=1)] = (100, 100)
     latent: Positive = 8  # h
     activation: Literal["silu", "leaky_relu"] = "silu"
@@ -58,6 +80,7 @@ class ModelConfig(Section):
     sharpness: Width | None = 4.0
     extent: Width = 1.0
     projector: Positive = 16
+    normalise_latent: bool = False  # the head begins with batch norm and LeakyReLU on the latent
     embedding: Positive = 8
     clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
     temperature: Width = 0.2  # tau
@@ -79,6 +102,7 @@ class SamplingConfig(Section):
     margin: Width = 0.5  # the box: the data's range and this much more
     clamp: bool = True  # False: chains may leave the box (the literal setting)
     clip: Width | None = None
+    data_noise: Weight = 0.0  # noise on the data that samples are held against
 
 
 class WalkConfig(Section):
@@ -91,6 +115,34 @@ class WalkConfig(Section):
     corrector: Weight = 0.001
     inertia: Share = 0.5
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
+
+
+class AugmentConfig(Section):
+    """What is done to images before the noise of ``cluster.view_noise``; all 0 leaves them."""
+
+    rotation: Weight = 0.0  # degrees
+    shear: Weight = 0.0
+    scale: Weight = 0.0  # log factor, each axis on its own
+    shift: Weight = 0.0  # pixels
+    elastic: Weight = 0.0  # pixels
+    crop: Count = 0  # reflect-pad by so many pixels, then crop back
+    jitter: Share = 0.0  # probability of a colour jitter
+    grayscale: Share = 0.0
+    both: bool = False  # two augmented views; False: the data as they are, and one augmented view
+
+
+class ConstraintConfig(Section):
+    """What is known of a group of symbols."""
+
+    rule: Literal["addition", "all-different", "sorted", "problog", "cnf"] | None = None
+    variables: Positive = 3  # all-different, sorted: points in a group
+    path: str | None = None  # problog, cnf: the file
+    query: str | None = None  # problog: what must hold; None takes the program's own
+    start: Share = 0.0  # the term is off for this share of stage 2
+    ramp: Share = 0.0  # and then rises over this share
+    align: tuple[Share, ...] = ()  # moments of stage 2 at which symbols are aligned
+    restarts: Positive = 200  # of the alignment's search
+    prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies
 
 
 class ClusterConfig(Section):
@@ -113,6 +165,11 @@ class Weights(Section):
     negative_free: Weight = 0.0
     cluster_noise: Weight = 0.0
     cluster_walk: Weight = 0.0
+    agreement: Weight = 0.0
+    agreement_walk: Weight = 0.0
+    balance: Weight = 0.0
+    constraint: Weight = 0.0
+    supervised: Weight = 0.0  # the upper bound: looks at labels
 
 
 class StageConfig(Section):
@@ -165,7 +222,9 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     sampling: SamplingConfig = SamplingConfig()
     walk: WalkConfig = WalkConfig()
+    augment: AugmentConfig = AugmentConfig()
     cluster: ClusterConfig = ClusterConfig()
+    constraint: ConstraintConfig = ConstraintConfig()
     stage1: StageConfig = STAGE1
     stage2: StageConfig = STAGE2
 

@@ -1,30 +1,44 @@
 """Methods: a config becomes a model and the stages that train it."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from gedi.config import Config, StageConfig, Weights, merge
 from gedi.errors import UserError, unknown
-from gedi.nn import MLP, Model, Projector, Prototypes
+from gedi.logic import Constraint
+from gedi.nn import MLP, ConvEncoder, Model, Projector, Prototypes, ResNet8
 from gedi.random import Streams
 from gedi.sampling import Box, Initial, Langevin, Normal, Teleport
 from gedi.training import (
     ClusterTerm,
+    Naming,
     Negatives,
     Optimiser,
     Stage,
     TrainerSettings,
     Walk,
+    Weight,
+    agreement_term,
+    balance_term,
+    constraint_term,
     denoising_term,
     generative_term,
     negative_free_term,
     penalty_term,
     perfect_cluster_loss,
+    supervised_term,
 )
-from gedi.training.stage import Term
+from gedi.training.stage import Augment, Term
+from gedi.views import CropAndColour, Warp
 
-_NO_CLUSTERS: dict[str, Any] = {"cluster_noise": 0.0, "cluster_walk": 0.0, "negative_free": 0.0}
+#: Terms that shape the clusters; their sum tells good restarts from bad.
+_CLUSTERING = ("cluster_noise", "cluster_walk", "agreement", "agreement_walk", "balance", "constraint", "supervised")
+_NO_CLUSTERS: dict[str, Any] = dict.fromkeys((*_CLUSTERING, "negative_free"), 0.0)
+_NO_DENSITY: dict[str, Any] = {"generative": 0.0, "denoising": 0.0, "penalty": 0.0}
+_NO_RULE: dict[str, Any] = {"rule": None, "align": (), "prior": "uniform"}
 _NO_NF: dict[str, Any] = {"stage2": {"weights": {"negative_free": 0.0}}}
 
 #: What each method changes in any preset.
@@ -36,19 +50,29 @@ CHANGES: dict[str, dict[str, Any]] = {
     "swav": {
         "stage1": {"iterations": 0},
         "stage2": {
-            "weights": {
-                "generative": 0.0,
-                "denoising": 0.0,
-                "penalty": 0.0,
-                "negative_free": 0.0,
-                "cluster_walk": 0.0,
-            }
+            "weights": {**_NO_DENSITY, "negative_free": 0.0, "cluster_walk": 0.0},
         },
     },
     "no-nf": _NO_NF,
     # Nothing to freeze before stage 2, so the walks follow the energy as it learns.
     "no-nf-no-train-1": merge(_NO_NF, {"stage1": {"iterations": 0}, "walk": {"energy": "live"}}),
     "no-nf-2-enc": merge(_NO_NF, {"model": {"second_encoder": True}}),
+    # Everything but the knowledge; not even the shares of symbols that it implies.
+    "no-constraint": {"constraint": _NO_RULE, "stage2": {"weights": {"constraint": 0.0}}},
+    # The knowledge and nothing else: what DeepProbLog trains.
+    "logic-alone": {
+        "n_init": 1,
+        "constraint": {"align": (), "start": 0.0, "ramp": 0.0},
+        "stage1": {"iterations": 0},
+        "stage2": {"weights": {**_NO_CLUSTERS, **_NO_DENSITY, "constraint": 1.0}},
+    },
+    # The upper bound: the same network, images and augmentation, with the labels.
+    "supervised": {
+        "n_init": 1,
+        "constraint": _NO_RULE,
+        "stage1": {"iterations": 0},
+        "stage2": {"weights": {**_NO_CLUSTERS, **_NO_DENSITY, "supervised": 1.0}},
+    },
 }
 _REFRESH_OF_LIVE_WALKS = 100
 
@@ -66,7 +90,7 @@ def with_method(config: Config) -> Config:
 def has_clusters(config: Config) -> bool:
     """Whether the method trains a cluster head at all."""
     weights = config.stage2.weights
-    return config.stage2.iterations > 0 and weights.cluster_noise + weights.cluster_walk > 0
+    return config.stage2.iterations > 0 and any(getattr(weights, name) > 0 for name in _CLUSTERING)
 
 
 def has_density(config: Config) -> bool:
@@ -77,30 +101,40 @@ def has_density(config: Config) -> bool:
     )
 
 
-def build_model(config: Config, inputs: int, clusters: int, streams: Streams) -> Model:
-    """The network of a config, drawn from the run's streams."""
+def build_model(config: Config, shape: Sequence[int], clusters: int, streams: Streams) -> Model:
+    """The network of a config for points of a shape, drawn from the run's streams."""
     m = config.model
+    latent = m.width if m.encoder == "resnet8" else m.latent
+    return Model(
+        _encoder(config, shape, streams["encoder"]),
+        Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent),
+        Prototypes(m.embedding, clusters, m.temperature, streams["head"]),
+        latent_dim=latent,
+        generative_encoder=_encoder(config, shape, streams["generative_encoder"]) if m.second_encoder else None,
+        generator=streams["direction"],
+    )
 
-    def encoder(stream: str) -> MLP:
+
+def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -> nn.Module:
+    m = config.model
+    if m.encoder == "mlp":
+        if len(shape) != 1:
+            raise UserError(f"model.encoder=mlp takes rows of a table, got points of shape {tuple(shape)}; use conv")
         return MLP(
-            inputs,
+            shape[0],
             m.hidden,
             m.latent,
             activation=m.activation,
             first=m.first,
             sharpness=m.sharpness,
             extent=m.extent,
-            generator=streams[stream],
+            generator=generator,
         )
-
-    return Model(
-        encoder("encoder"),
-        Projector(m.latent, m.projector, m.embedding, streams["head"]),
-        Prototypes(m.embedding, clusters, m.temperature, streams["head"]),
-        latent_dim=m.latent,
-        generative_encoder=encoder("generative_encoder") if m.second_encoder else None,
-        generator=streams["direction"],
-    )
+    if len(shape) != 3:
+        raise UserError(f"model.encoder={m.encoder} takes images, got points of shape {tuple(shape)}; use mlp")
+    if m.encoder == "conv":
+        return ConvEncoder(shape, m.width, m.latent, generator=generator)
+    return ResNet8(shape[0], m.width, generator=generator)
 
 
 def initial_distribution(config: Config, train: Tensor, box: Box) -> Initial:
@@ -108,10 +142,10 @@ def initial_distribution(config: Config, train: Tensor, box: Box) -> Initial:
     return box if config.sampling.initial == "uniform" else Normal.around(train)
 
 
-def build_stages(config: Config, box: Box, initial: Initial) -> list[Stage]:
+def build_stages(config: Config, box: Box, initial: Initial, constraint: Constraint | None = None) -> list[Stage]:
     """The stages of a config; those without iterations are left out."""
     named = (("stage1", config.stage1), ("stage2", config.stage2))
-    return [_stage(name, stage, config, box, initial) for name, stage in named if stage.iterations > 0]
+    return [_stage(name, stage, config, box, initial, constraint) for name, stage in named if stage.iterations > 0]
 
 
 def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
@@ -152,7 +186,28 @@ def walk_settings(config: Config) -> Walk:
     return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh)
 
 
-def _stage(name: str, stage: StageConfig, config: Config, box: Box, initial: Initial) -> Stage:
+def _augment(config: Config) -> Augment | None:
+    a = config.augment
+    parts = [
+        part
+        for part in (
+            CropAndColour(a.crop, a.jitter, a.grayscale),
+            Warp(a.rotation, a.shear, a.scale, a.shift, a.elastic),
+        )
+        if not part.is_identity
+    ]
+
+    def both(x: Tensor, generator: torch.Generator) -> Tensor:
+        for part in parts:
+            x = part(x, generator)
+        return x
+
+    return both if parts else None
+
+
+def _stage(
+    name: str, stage: StageConfig, config: Config, box: Box, initial: Initial, constraint: Constraint | None
+) -> Stage:
     weights, sampling = stage.weights, config.sampling
     sampled = weights.generative > 0 or weights.penalty > 0
     sampler = langevin(config, box)
@@ -160,10 +215,15 @@ def _stage(name: str, stage: StageConfig, config: Config, box: Box, initial: Ini
         name=name,
         iterations=stage.iterations,
         batch_size=stage.batch_size,
-        terms=_terms(weights, stage, config),
+        terms=_terms(weights, stage, config, constraint),
         optimiser=Optimiser(stage.learning_rate, stage.betas, stage.warmup, stage.final),
-        view_noise=config.cluster.view_noise if weights.cluster_noise + weights.negative_free > 0 else None,
-        walk=walk_settings(config) if weights.cluster_walk > 0 else None,
+        view_noise=config.cluster.view_noise if _looks_at_view(weights) else None,
+        augment=_augment(config),
+        augment_both=config.augment.both,
+        naming=Naming(constraint, config.constraint.align, config.constraint.restarts)
+        if constraint is not None and weights.constraint > 0 and config.constraint.align
+        else None,
+        walk=walk_settings(config) if weights.cluster_walk + weights.agreement_walk > 0 else None,
         negatives=Negatives(
             sampling.chains,
             sampler,
@@ -171,30 +231,52 @@ def _stage(name: str, stage: StageConfig, config: Config, box: Box, initial: Ini
             Teleport(box, sampler.temperature),
             sampling.teleports,
             sampling.reinit,
+            sampling.data_noise,
         )
         if sampled
         else None,
         denoising=stage.denoising if weights.denoising > 0 else None,
         average=stage.average,
-        clusters_from=tuple(name for name in ("cluster_noise", "cluster_walk") if getattr(weights, name) > 0),
+        clusters_from=tuple(name for name in _CLUSTERING if getattr(weights, name) > 0),
     )
 
 
-def _terms(weights: Weights, stage: StageConfig, config: Config) -> dict[str, tuple[float, Term]]:
-    c = config.cluster
+def _looks_at_view(weights: Weights) -> bool:
+    names = ("cluster_noise", "negative_free", "agreement", "balance", "constraint", "supervised")
+    return any(getattr(weights, name) > 0 for name in names)
+
+
+def _terms(
+    weights: Weights, stage: StageConfig, config: Config, constraint: Constraint | None
+) -> dict[str, tuple[Weight, Term]]:
+    c, rule = config.cluster, config.constraint
+    if weights.constraint > 0 and constraint is None:
+        raise UserError("a weight on the constraint needs a constraint: see constraint.rule")
+    log_prior = constraint.marginals().mean(dim=0).log() if constraint and rule.prior == "rule" else None
 
     def cluster(view: str) -> ClusterTerm:
-        return ClusterTerm(view, config.model.temperature, c.epsilon_start, c.epsilon, c.anneal, c.iterations)
+        return ClusterTerm(
+            view, config.model.temperature, c.epsilon_start, c.epsilon, c.anneal, c.iterations, log_prior
+        )
 
-    every: dict[str, Term] = {
-        "generative": generative_term,
-        "denoising": denoising_term(stage.denoising),
-        "penalty": penalty_term,
-        "negative_free": negative_free_term(c.ridge),
-        "cluster_noise": cluster("noise"),
-        "cluster_walk": cluster("walk"),
+    made: dict[str, Callable[[], Term]] = {
+        "generative": lambda: generative_term,
+        "denoising": lambda: denoising_term(stage.denoising),
+        "penalty": lambda: penalty_term,
+        "negative_free": lambda: negative_free_term(c.ridge),
+        "cluster_noise": lambda: cluster("noise"),
+        "cluster_walk": lambda: cluster("walk"),
+        "agreement": lambda: agreement_term("noise"),
+        "agreement_walk": lambda: agreement_term("walk"),
+        "balance": lambda: balance_term(log_prior),
+        "constraint": lambda: constraint_term(constraint),  # type: ignore[arg-type]
+        "supervised": lambda: supervised_term,
     }
-    terms = {name: (weight, every[name]) for name, weight in weights.model_dump().items() if weight > 0}
+    terms = {
+        name: (Weight(value, rule.start, rule.ramp) if name == "constraint" else Weight(value), made[name]())
+        for name, value in weights.model_dump().items()
+        if value > 0
+    }
     if not terms:
         raise UserError("a stage needs at least one term of positive weight: see stage1.weights, stage2.weights")
     return terms

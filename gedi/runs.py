@@ -7,7 +7,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,17 @@ import torch
 import yaml
 from lightning_fabric import Fabric
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from gedi.assess import assess
 from gedi.config import Config, parse, to_yaml
-from gedi.data import Dataset, draw_toy, load_arrays
+from gedi.data import Dataset, addition_dataset, draw_toy, load_arrays
 from gedi.errors import UserError
 from gedi.evaluation import density_verdict
+from gedi.logic import Constraint
 from gedi.methods import (
     build_model,
     build_stages,
-    has_density,
     initial_distribution,
     langevin,
     trainer_settings,
@@ -32,6 +33,7 @@ from gedi.methods import (
 )
 from gedi.nn import Model
 from gedi.random import Streams
+from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
 from gedi.training import Trainer
 
@@ -134,7 +136,7 @@ class RunDirectory:
         weights = prepared.trainer.model.state_dict()
         save_file({name: x.contiguous() for name, x in weights.items()}, folder / "model.safetensors")
         shape = {
-            "inputs": prepared.data.train.shape[1],
+            "shape": list(prepared.data.train.shape[1:]),
             "clusters": weights["prototypes.weight"].shape[0],
             "low": prepared.box.low.tolist(),
             "high": prepared.box.high.tolist(),
@@ -148,7 +150,7 @@ class RunDirectory:
         if not (folder / "model.safetensors").is_file():
             raise UserError(f"{str(self.path)!r} has no model yet: finish it with gedi run --resume")
         shape = json.loads((folder / "config.json").read_text())
-        model = build_model(parse(shape["config"]), shape["inputs"], shape["clusters"], Streams(0))
+        model = build_model(parse(shape["config"]), shape["shape"], shape["clusters"], Streams(0))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         return model.eval(), Box(torch.tensor(shape["low"]), torch.tensor(shape["high"]))
 
@@ -169,21 +171,58 @@ def load_settings(path: str | Path) -> dict[str, Any]:
     return settings
 
 
-def load_data(config: Config, streams: Streams) -> Dataset:
+def load_data(config: Config, streams: Streams, data_dir: str | Path | None = None) -> Dataset:
     """The data of a config, train and test drawn apart."""
     d = config.data
     if d.name == "file":
-        assert d.path is not None
-        x, y = load_arrays(d.path)
-        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(streams.seed))
-        test, train = order[: max(1, len(x) // 5)], order[max(1, len(x) // 5) :]
-        Dataset(d.path, x, x)  # refuses bad rows by their number in the file
-        x = (x - x[train].mean(dim=0)) / x[train].std(dim=0).square().mean().sqrt().clamp_min(1e-12)
-        return Dataset(d.path, x[train], x[test], None if y is None else y[train], None if y is None else y[test])
+        return _load_file(config, streams)
+    if d.name in ("mnist-addition", "digits-addition"):
+        source = d.name.removesuffix("-addition")
+        return _as_asked(
+            config,
+            addition_dataset(source, d.triplets, d.free, streams.numpy("train"), data_dir, n_validation=d.validation),
+        )
     options = {"circles": {"factor": d.factor}, "spirals": {"turns": d.turns}}.get(d.name, {})
     train, train_labels, truth = draw_toy(d.name, d.n_train, streams.numpy("train"), d.noise, **options)
     test, test_labels, _ = draw_toy(d.name, d.n_test, streams.numpy("test"), d.noise, **options)
     return Dataset(d.name, train, test, train_labels, test_labels, truth)
+
+
+def _load_file(config: Config, streams: Streams) -> Dataset:
+    """A file's rows, a fifth of them for the test; groups of rows stay together."""
+    d = config.data
+    assert d.path is not None
+    x, y = load_arrays(d.path)
+    Dataset(d.path, x, x)  # refuses bad rows by their number in the file
+    size = d.group_size
+    if len(x) % size:
+        raise UserError(f"{d.path} must hold whole groups: {len(x)} rows are no multiple of data.group_size={size}")
+    groups = torch.randperm(len(x) // size, generator=torch.Generator().manual_seed(streams.seed))
+    order = (groups[:, None] * size + torch.arange(size)).flatten()
+    kept = max(1, len(groups) // 5) * size
+    test, train = order[:kept], order[kept:]
+    x = (x - x[train].mean(dim=0)) / x[train].std(dim=0).square().mean().sqrt().clamp_min(1e-12)
+    return Dataset(
+        d.path,
+        x[train],
+        x[test],
+        None if y is None else y[train],
+        None if y is None else y[test],
+        group_size=size,
+        groups=len(train) // size if size > 1 else 0,
+    )
+
+
+def _as_asked(config: Config, data: Dataset) -> Dataset:
+    """Images with the border, channels and scale that the config asks for."""
+    d = config.data
+
+    def change(x: Tensor) -> Tensor:
+        x = torch.nn.functional.pad(x, [d.pad] * 4) if d.pad else x
+        return (x.expand(-1, d.channels, -1, -1) - d.mean) / d.std
+
+    held_out = None if data.validation is None else change(data.validation)
+    return replace(data, train=change(data.train), test=change(data.test), validation=held_out)
 
 
 @dataclass(frozen=True)
@@ -196,31 +235,63 @@ class Prepared:
     box: Box
     streams: Streams
     trainer: Trainer
+    constraint: Constraint | None
 
 
-def prepare(config: Config, *, accelerator: str = "cpu") -> Prepared:
-    """Read the data, build the model and its trainer. The whole run follows from the config's seed."""
+def prepare(
+    config: Config,
+    *,
+    accelerator: str = "cpu",
+    data_dir: str | Path | None = None,
+    data: Dataset | None = None,
+    constraint: Constraint | None = None,
+) -> Prepared:
+    """Read the data, build the model and its trainer. The whole run follows from the config's seed.
+
+    Args:
+        config: the settings.
+        accelerator: where to train.
+        data_dir: where image files are looked for first.
+        data: points of your own in place of those the config names.
+        constraint: one of your own in place of the one the config names.
+    """
     method_config = with_method(config)
     streams = Streams(config.seed)
-    data = load_data(config, streams)
+    data = load_data(config, streams, data_dir) if data is None else data
     clusters = config.model.clusters or data.clusters
     if clusters is None:
         raise UserError("data without labels need model.clusters, the number of clusters to find")
+    # for the figures a rule counts even where the method does without it
+    constraint = constraint or build_constraint(config.constraint, clusters)
+    if constraint is not None:
+        check_constraint(constraint, clusters, data.group_size)
     fabric = Fabric(accelerator=accelerator, devices=1)
     box = Box.around(data.train, config.sampling.margin)
     on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
     train_points = fabric.to_device(data.train)
     initial = initial_distribution(method_config, train_points, on_device)
     trainer = Trainer(
-        build_model(method_config, data.train.shape[1], clusters, streams),
+        build_model(method_config, data.train.shape[1:], clusters, streams),
         train_points,
-        build_stages(method_config, on_device, initial),
+        build_stages(method_config, on_device, initial, constraint),
         Streams(config.seed, fabric.device),
         initial,
         fabric,
         trainer_settings(method_config, clusters),
+        group_size=data.group_size,
+        groups=data.groups,
+        labels=_labels_for_upper_bound(method_config, data, fabric),
     )
-    return Prepared(config, method_config, data, box, streams, trainer)
+    return Prepared(config, method_config, data, box, streams, trainer, constraint)
+
+
+def _labels_for_upper_bound(config: Config, data: Dataset, fabric: Fabric) -> Tensor | None:
+    if config.stage2.weights.supervised == 0:
+        return None
+    if data.train_labels is None:
+        raise UserError("method supervised needs labelled training data")
+    labels: Tensor = fabric.to_device(data.train_labels)
+    return labels
 
 
 def train(prepared: Prepared, checkpoint: Callable[[Record], None] = lambda state: None) -> None:
@@ -260,7 +331,14 @@ def execute(
     train(prepared, checkpoint)
     directory.save_model(prepared)
     assessing = time.perf_counter()
-    metrics, points = assess(trainer.model, prepared.method_config, prepared.data, prepared.box, prepared.streams)
+    metrics, points = assess(
+        trainer.model,
+        prepared.method_config,
+        prepared.data,
+        prepared.box,
+        prepared.streams,
+        prepared.constraint,
+    )
     save_file(points, directory.path / "model" / "points.safetensors")
     losses = trainer.selection_losses
     now = time.perf_counter()
@@ -269,8 +347,9 @@ def execute(
         "method": config.method,
         "seed": config.seed,
         "data": prepared.data.name,
+        "source": prepared.data.source,
         "metrics": metrics,
-        "density": density_verdict(metrics) if has_density(prepared.method_config) else None,
+        "density": density_verdict(metrics) if "sample_1nn" in metrics else None,
         "restarts": {
             "selection_losses": losses,
             "chosen": losses.index(min(losses)) if losses else None,

@@ -1,7 +1,33 @@
 """Data sets: drawn from known densities, or read from files."""
 
+from gedi.data.addition import addition_dataset, draw_triplets, free_images
 from gedi.data.arrays import load_arrays
+from gedi.data.catalogue import CATALOGUE
 from gedi.data.dataset import Dataset
+from gedi.data.digits import load_digits
+from gedi.data.download import fetch
+from gedi.data.files import FileState, find_folder, load_images, verify
+from gedi.data.idx import read_idx
+from gedi.data.images import ImageSet, unit_range
 from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 
-__all__ = ["SHAPES", "Dataset", "NoisyCurve", "draw_toy", "load_arrays"]
+__all__ = [
+    "CATALOGUE",
+    "SHAPES",
+    "Dataset",
+    "FileState",
+    "ImageSet",
+    "NoisyCurve",
+    "addition_dataset",
+    "draw_toy",
+    "draw_triplets",
+    "fetch",
+    "find_folder",
+    "free_images",
+    "load_arrays",
+    "load_digits",
+    "load_images",
+    "read_idx",
+    "unit_range",
+    "verify",
+]

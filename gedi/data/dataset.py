@@ -8,18 +8,32 @@ from torch import Tensor
 from gedi.data.toy import NoisyCurve
 from gedi.errors import UserError
 
+_CHUNK = 4096  # rows checked at a time: the check must not double the memory of an image set
+
 
 @dataclass(frozen=True)
 class Dataset:
     """Train and test points with labels where there are any.
 
+    A point is a row of a table or an image: (n, d) or (n, channels, height, width). Points that a rule speaks
+    about together stand in groups at the front of ``train``, group after group; the rest are free.
+
     Attributes:
         name: what it is called in results.
-        train: (n, d); labels are for pictures and diagnostics, training never sees them.
-        test: (m, d).
+        train: (n, *shape); labels are for pictures and diagnostics, training never sees them.
+        test: (m, *shape).
         train_labels: (n,) or None.
         test_labels: (m,) or None.
         truth: the density the points were drawn from, where it is known.
+        group_size: points in a group.
+        groups: how many groups; they are the first ``groups * group_size`` training points, in order.
+        source: where the points come from, in words for the results.
+        validation: groups held out of training, (k * group_size, *shape): a rule judges them without labels.
+
+    Example:
+        >>> pairs = Dataset("pairs", torch.zeros(7, 1, 8, 8), torch.zeros(2, 1, 8, 8), group_size=2, groups=3)
+        >>> pairs.grouped.shape, pairs.free.shape
+        (torch.Size([3, 2, 1, 8, 8]), torch.Size([1, 1, 8, 8]))
     """
 
     name: str
@@ -28,20 +42,60 @@ class Dataset:
     train_labels: Tensor | None = None
     test_labels: Tensor | None = None
     truth: NoisyCurve | None = None
+    group_size: int = 1
+    groups: int = 0
+    source: str = ""
+    validation: Tensor | None = None
 
     def __post_init__(self) -> None:
-        for part, x in (("training", self.train), ("test", self.test)):
-            if x.dim() != 2 or len(x) == 0:
-                raise UserError(f"{part} data must be a table (rows, columns), got shape {tuple(x.shape)}")
-            bad = ~torch.isfinite(x).all(dim=1)
-            if bad.any():
-                first = int(bad.nonzero()[0])
+        for part, x, labels in (
+            ("training", self.train, self.train_labels),
+            ("test", self.test, self.test_labels),
+        ):
+            if x.dim() < 2 or len(x) == 0:
+                raise UserError(f"{part} data must be points (n, *shape) with n > 0, got shape {tuple(x.shape)}")
+            if labels is not None and labels.shape != (len(x),):
                 raise UserError(
-                    f"{part} data must be finite: {int(bad.sum())} of {len(x)} rows hold NaN or infinity "
-                    f"(the first is row {first}); drop or fill those rows"
+                    f"{part} labels must be one for each of the {len(x)} points, got shape {tuple(labels.shape)}"
                 )
+            _refuse_rows_that_are_not_finite(part, x)
+        if self.train.shape[1:] != self.test.shape[1:]:
+            raise UserError(
+                f"training and test points must have one shape, got {tuple(self.train.shape[1:])} "
+                f"and {tuple(self.test.shape[1:])}"
+            )
+        if self.group_size < 1 or self.groups < 0:
+            raise UserError(
+                f"group_size must be >= 1 and groups >= 0, got group_size {self.group_size} and groups {self.groups}"
+            )
+        if self.groups * self.group_size > len(self.train):
+            raise UserError(
+                f"{self.groups} groups of {self.group_size} need {self.groups * self.group_size} training points, "
+                f"got {len(self.train)}; use at most {len(self.train) // self.group_size} groups"
+            )
 
     @property
     def clusters(self) -> int | None:
         """The number of true clusters, where labels say it."""
         return None if self.train_labels is None else len(torch.unique(self.train_labels))
+
+    @property
+    def grouped(self) -> Tensor:
+        """The training points in groups: a view (groups, group_size, *shape)."""
+        n = self.groups * self.group_size
+        return self.train[:n].view(self.groups, self.group_size, *self.train.shape[1:])
+
+    @property
+    def free(self) -> Tensor:
+        """The training points in no group: a view (n - groups * group_size, *shape)."""
+        return self.train[self.groups * self.group_size :]
+
+
+def _refuse_rows_that_are_not_finite(part: str, x: Tensor) -> None:
+    bad = torch.cat([~torch.isfinite(rows.flatten(1)).all(dim=1) for rows in torch.split(x, _CHUNK)])
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise UserError(
+            f"{part} data must be finite: {int(bad.sum())} of {len(x)} rows hold NaN or infinity "
+            f"(the first is row {first}); drop or fill those rows"
+        )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gedi.nn.mlp import draw_linear
+from gedi.nn.mlp import LEAK, draw_linear
 
 
 class Projector(nn.Module):
@@ -15,6 +15,8 @@ class Projector(nn.Module):
         hidden: width of the hidden layer.
         outputs: dimension of the embedding.
         generator: the stream the weights are drawn from.
+        normalise: begin with batch norm and LeakyReLU on the latent itself, so that a linear last layer of
+            the encoder starts as one more non-linear layer of the head.
 
     Source: the paper's appendix (batch normalisation in all layers, final L2 normalisation).
 
@@ -24,9 +26,18 @@ class Projector(nn.Module):
         True
     """
 
-    def __init__(self, inputs: int, hidden: int, outputs: int, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        outputs: int,
+        generator: torch.Generator | None = None,
+        *,
+        normalise: bool = False,
+    ) -> None:
         super().__init__()
         self.net = nn.Sequential(
+            *([nn.BatchNorm1d(inputs), nn.LeakyReLU(LEAK)] if normalise else []),
             nn.Linear(inputs, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),

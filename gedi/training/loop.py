@@ -17,8 +17,9 @@ from gedi.nn import Energy, Model
 from gedi.random import Streams
 from gedi.sampling import Initial, ReplayBuffer
 from gedi.training.batches import Batches
+from gedi.training.naming import Named, align_prototypes
 from gedi.training.stage import Stage
-from gedi.training.step import JointPass, make_batch, radial_energy, walk_from
+from gedi.training.step import JointPass, augmented, make_batch, radial_energy, walk_from
 from gedi.types import EnergyFn
 
 State = dict[str, Any]
@@ -62,7 +63,9 @@ class Trainer:
         initial: where chains begin.
         fabric: device, precision and processes.
         settings: see :class:`TrainerSettings`.
-        on_log: called with a record of figures every ``log_every`` iterations.
+        on_log: called with a record of figures every ``log_every`` iterations, and of every alignment.
+        group_size, groups: the first ``groups * group_size`` points come in groups, which batches never cut.
+        labels: only for a stage with the supervised term.
     """
 
     def __init__(
@@ -75,6 +78,10 @@ class Trainer:
         fabric: Fabric,
         settings: TrainerSettings,
         on_log: Callable[[State], None] = lambda record: None,
+        *,
+        group_size: int = 1,
+        groups: int = 0,
+        labels: Tensor | None = None,
     ) -> None:
         for stage in stages:
             if stage.batch_size > len(train):
@@ -89,6 +96,10 @@ class Trainer:
         ]
         self.model = model
         self.train = train
+        self.group_size, self.groups = group_size, groups
+        self.labels = labels
+        for stage in stages:
+            self._new_batches(stage.batch_size)  # refuses a batch that would cut a group
         self.root_streams = streams
         self.settings = settings
         self.on_log = on_log
@@ -100,7 +111,7 @@ class Trainer:
         self.leg = 0
         self.iteration = 0
         self.streams = streams
-        self.batches = Batches(len(train), 1)
+        self.batches = self._new_batches(stages[0].batch_size if stages else group_size)
         self.average: list[Tensor] = []
         self.walker: Energy | None = None
         self.walked: Tensor | None = None
@@ -134,16 +145,28 @@ class Trainer:
         """One step: batch, views, samples, forward, terms, backward, update, record."""
         stage = leg.stage
         progress = self.iteration / stage.iterations
+        if stage.naming is not None and stage.naming.due(self.iteration, stage.iterations):
+            self._align(leg)
         for group in self.optimizer.param_groups:
             group["lr"] = stage.optimiser.rate(self.iteration, stage.iterations)
 
         index = self.batches.next(self.streams["batch"])
         x = self.train[index]
         walked = self._walk(stage, index, x)
-        batch, info = make_batch(stage, x, walked, self.model.energy, self.buffer, self.streams, progress)
+        batch, info = make_batch(
+            stage,
+            x,
+            walked,
+            self.model.energy,
+            self.buffer,
+            self.streams,
+            progress,
+            self.batches.grouped,
+            None if self.labels is None else self.labels[index],
+        )
 
         terms = self.network(batch, stage.terms)
-        loss = torch.stack([weight * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
+        loss = torch.stack([weight.at(progress) * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
 
         self.optimizer.zero_grad()
         self.fabric.backward(loss)
@@ -184,7 +207,7 @@ class Trainer:
             self._select_streams(self.legs[self.leg])
         self.streams.load_state_dict(state["streams"])
         self._restore(state)
-        self.batches = Batches(len(self.train), state["batch_size"])
+        self.batches = self._new_batches(state["batch_size"])
         self.batches.load_state_dict(state["batches"])
         self.average = state["average"]
         self.walker = None
@@ -206,7 +229,7 @@ class Trainer:
             self.model.redraw_heads(self.streams["head"])
         for group in self.optimizer.param_groups:
             group["betas"] = stage.optimiser.betas
-        self.batches = Batches(len(self.train), stage.batch_size)
+        self.batches = self._new_batches(stage.batch_size)
         self.average = [p.detach().clone() for p in self.model.parameters()] if stage.average else []
         self.walker = self.model.energy.snapshot() if stage.walk and stage.walk.energy == "stage1" else None
         self.walked = None
@@ -232,6 +255,40 @@ class Trainer:
             self.trunk = self.best = None
             while self.leg < len(self.legs) and self.legs[self.leg].stage is leg.stage:
                 self.leg += 1
+
+    def _new_batches(self, batch_size: int) -> Batches:
+        return Batches(len(self.train), batch_size, group_size=self.group_size, groups=self.groups)
+
+    def _align(self, leg: Leg) -> None:
+        """Give the clusters the names that fit the constraint best, if its loss drops. No label takes part."""
+        naming = leg.stage.naming
+        assert naming is not None
+        found = align_prototypes(
+            self.model,
+            self.train[: self.groups * self.group_size],
+            naming,
+            lambda x, generator: augmented(leg.stage, x, generator),
+            self.streams["align"],
+        )
+        if found.improves:
+            self._replace_prototypes(found)
+        record: State = {"stage": leg.stage.name, "iteration": self.iteration}
+        if leg.restart is not None:
+            record["restart"] = leg.restart
+        self.on_log(record | {"event": "align", **found.record()})
+
+    @torch.no_grad()
+    def _replace_prototypes(self, found: Named) -> None:
+        """New prototypes, and all that is kept beside them."""
+        prototypes = self.model.prototypes.weight
+        assert isinstance(prototypes, Tensor)
+        for moment in self.optimizer.state.get(prototypes, {}).values():
+            if moment.shape == prototypes.shape:
+                moment.copy_(torch.zeros_like(moment) if found.permutation is None else moment[found.permutation])
+        for average, parameter in zip(self.average, self.model.parameters(), strict=False):
+            if parameter is prototypes:
+                average.copy_(found.prototypes)
+        prototypes.copy_(found.prototypes)
 
     def _walk(self, stage: Stage, index: Tensor, x: Tensor) -> Tensor | None:
         walk = stage.walk

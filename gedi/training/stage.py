@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
+from gedi.logic import Constraint
 from gedi.sampling import Initial, Langevin, Teleport
 from gedi.types import Clustered
 from gedi.views.manifold import Direction
@@ -25,9 +27,27 @@ class StepOutputs(NamedTuple):
     noised_score: Tensor | None
     noise: Tensor | None
     progress: float
+    grouped: int = 0  # so many rows, the first, come in groups
+    labels: Tensor | None = None  # only the supervised upper bound looks
 
 
 Term = Callable[[StepOutputs], Tensor]
+Augment = Callable[[Tensor, torch.Generator], Tensor]
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The weight of a term: 0 until ``start`` of the stage, then rising over ``ramp`` of it."""
+
+    value: float
+    start: float = 0.0
+    ramp: float = 0.0
+
+    def at(self, progress: float) -> float:
+        """The weight at a share of the stage."""
+        if progress < self.start:
+            return 0.0
+        return self.value * (min(1.0, (progress - self.start) / self.ramp) if self.ramp > 0 else 1.0)
 
 
 @dataclass(frozen=True)
@@ -40,6 +60,20 @@ class Negatives:
     teleport: Teleport
     teleports: int = 0
     reinit: float = 0.0
+    data_noise: float = 0.0  # noise on the data they are held against; images have no density without
+
+
+@dataclass(frozen=True)
+class Naming:
+    """When symbols are aligned with a constraint: at shares ``moments`` of the stage."""
+
+    constraint: Constraint
+    moments: tuple[float, ...]
+    restarts: int = 200
+
+    def due(self, iteration: int, iterations: int) -> bool:
+        """Whether this iteration begins with an alignment."""
+        return iteration in {round(moment * iterations) for moment in self.moments}
 
 
 @dataclass(frozen=True)
@@ -93,7 +127,10 @@ class Stage:
         batch_size: points a step.
         terms: name -> (weight, term). Only what they need is computed.
         optimiser: learning rate and its course.
-        view_noise: width of the Gaussian view, or None for no such view.
+        view_noise: width of the noise on the augmented view, or None for no such view.
+        augment: what else is done to the augmented view.
+        augment_both: the data are clustered through an augmentation of their own too, not as they are.
+        naming: alignment of symbols, or None.
         walk: the manifold view, or None.
         negatives: samples from the model, or None.
         denoising: width of the blur of score matching, or None.
@@ -105,9 +142,12 @@ class Stage:
     name: str
     iterations: int
     batch_size: int
-    terms: Mapping[str, tuple[float, Term]]
+    terms: Mapping[str, tuple[Weight, Term]]
     optimiser: Optimiser
     view_noise: float | None = None
+    augment: Augment | None = None
+    augment_both: bool = False
+    naming: Naming | None = None
     walk: Walk | None = None
     negatives: Negatives | None = None
     denoising: float | None = None

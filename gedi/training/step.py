@@ -9,20 +9,28 @@ from torch import Tensor, nn
 from gedi.nn import Model
 from gedi.random import Streams
 from gedi.sampling import Chain, ReplayBuffer
-from gedi.training.stage import Negatives, Stage, StepOutputs, Term, Walk
+from gedi.training.stage import Negatives, Stage, StepOutputs, Term, Walk, Weight
 from gedi.types import EnergyFn
 from gedi.views import gaussian_noise, manifold_walk
 
 
 class Batch(NamedTuple):
-    """The inputs of one step: data, views, samples of the model, and noised data for score matching."""
+    """The inputs of one step: data, views, samples of the model, and noised data for score matching.
+
+    ``anchor`` is the data as the views are held against them; ``contrast`` the data that samples are held
+    against. Where nothing is done to the data they are all one tensor, and go through the encoder once.
+    """
 
     x: Tensor
+    anchor: Tensor
+    contrast: Tensor
     views: dict[str, Tensor]
     negatives: Tensor | None
     noised: Tensor | None
     noise: Tensor | None
     progress: float
+    grouped: int = 0
+    labels: Tensor | None = None
 
 
 class JointPass(nn.Module):
@@ -35,7 +43,7 @@ class JointPass(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Batch, terms: Mapping[str, tuple[float, Term]]) -> dict[str, Tensor]:
+    def forward(self, batch: Batch, terms: Mapping[str, tuple[Weight, Term]]) -> dict[str, Tensor]:
         """The value of each term, unweighted."""
         out = self.outputs(batch)
         return {name: term(out) for name, (_, term) in terms.items()}
@@ -43,11 +51,13 @@ class JointPass(nn.Module):
     def outputs(self, batch: Batch) -> StepOutputs:
         """Everything that goes through the encoder goes in one pass; only clustered views meet the heads."""
         model, energy = self.model, self.model.energy
-        clustered = [batch.x, *batch.views.values()] if batch.views else []
-        contrasted = [] if batch.negatives is None else [batch.x, batch.negatives]
+        clustered = [batch.anchor, *batch.views.values()] if batch.views else []
+        contrasted = [] if batch.negatives is None else [batch.contrast, batch.negatives]
         if model.generative_encoder is None:
-            latents = _split(model.encoder, [*(clustered or [batch.x]), *contrasted[1:]])
-            energies = [energy.of_latent(latents[0]), energy.of_latent(latents[-1])] if contrasted else []
+            shared = bool(clustered and contrasted) and batch.contrast is batch.anchor
+            latents = _split(model.encoder, [*clustered, *(contrasted[1:] if shared else contrasted)])
+            both = [latents[0], latents[-1]] if shared else latents[len(clustered) :]
+            energies = [energy.of_latent(latent) for latent in both] if contrasted else []
         else:
             latents = _split(model.encoder, clustered) if clustered else []
             energies = _split(energy, contrasted) if contrasted else []
@@ -60,11 +70,15 @@ class JointPass(nn.Module):
             noised_score=None if batch.noised is None else energy.with_score(batch.noised)[1],
             noise=batch.noise,
             progress=batch.progress,
+            grouped=batch.grouped,
+            labels=batch.labels,
         )
 
 
 def _split(function: Callable[[Tensor], Tensor], parts: list[Tensor]) -> list[Tensor]:
     """A function of several batches at the cost of one call."""
+    if not parts:
+        return []
     return list(torch.split(function(torch.cat(parts)), [len(part) for part in parts]))
 
 
@@ -76,20 +90,35 @@ def make_batch(
     buffer: ReplayBuffer,
     streams: Streams,
     progress: float,
+    grouped: int = 0,
+    labels: Tensor | None = None,
 ) -> tuple[Batch, dict[str, float]]:
     """Everything the forward passes need, and what sampling has to report."""
     views: dict[str, Tensor] = {}
     info: dict[str, float] = {}
     negatives = noised = noise = None
+    anchor = contrast = x
     if stage.view_noise is not None:
-        views["noise"] = gaussian_noise(x, stage.view_noise, streams["view"])
+        views["noise"] = augmented(stage, x, streams["view"])
+        if stage.augment_both:
+            anchor = augmented(stage, x, streams["view"])
     if walked is not None:
         views["walk"] = walked
     if stage.negatives is not None:
         negatives, info = draw_negatives(stage.negatives, energy, buffer, streams["sampler"])
+        if stage.negatives.data_noise > 0 or anchor is not x:
+            # so many data as samples: more would only cost passes
+            contrast = gaussian_noise(x[: len(negatives)], stage.negatives.data_noise, streams["view"])
     if stage.denoising is not None:
         noised, noise = noise_pairs(x, stage.denoising, streams["denoising"])
-    return Batch(x, views, negatives, noised, noise, progress), info
+    return Batch(x, anchor, contrast, views, negatives, noised, noise, progress, grouped, labels), info
+
+
+def augmented(stage: Stage, x: Tensor, generator: torch.Generator) -> Tensor:
+    """The augmented view of a batch."""
+    assert stage.view_noise is not None
+    changed = x if stage.augment is None else stage.augment(x, generator)
+    return gaussian_noise(changed, stage.view_noise, generator)
 
 
 @torch.no_grad()

@@ -3,9 +3,12 @@
 import math
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gedi import losses
+from gedi.logic import Constraint
 from gedi.training.stage import StepOutputs
 
 
@@ -63,6 +66,7 @@ class ClusterTerm:
     epsilon: float
     anneal: float
     iterations: int
+    log_prior: Tensor | None = None
 
     def __call__(self, out: StepOutputs) -> Tensor:
         """The cluster term of data and view."""
@@ -73,6 +77,7 @@ class ClusterTerm:
             temperature=self.temperature,
             epsilon=self.epsilon_at(out.progress),
             iterations=self.iterations,
+            log_prior=None if self.log_prior is None else self.log_prior.to(out.data.logits),
         )
 
     def epsilon_at(self, progress: float) -> float:
@@ -80,6 +85,58 @@ class ClusterTerm:
         way = min(1.0, progress / self.anneal) if self.anneal > 0 else 1.0
         epsilon: float = self.epsilon_start * (self.epsilon / self.epsilon_start) ** way
         return epsilon
+
+
+@dataclass(frozen=True)
+class agreement_term:
+    """Data and a view are sure of the same symbol."""
+
+    view: str
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The symmetric cross-entropy."""
+        assert out.data is not None
+        return losses.agreement(out.data.logits, out.views[self.view].logits)
+
+
+@dataclass(frozen=True)
+class balance_term:
+    """The symbols have their shares, over data and augmented view together."""
+
+    log_prior: Tensor | None
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The cross-entropy of the shares."""
+        logits = _both(out)
+        return losses.balance(logits, None if self.log_prior is None else self.log_prior.to(logits))
+
+
+@dataclass(frozen=True)
+class constraint_term:
+    """``-mean log P(C)`` over the groups of the batch, each seen as data and as augmented view."""
+
+    constraint: Constraint
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The semantic loss."""
+        assert out.data is not None
+        variables = len(self.constraint.domains)
+        log_p = _both(out, out.grouped).log_softmax(dim=1)
+        return -self.constraint.log_prob(log_p.view(-1, variables, log_p.shape[1])).mean()
+
+
+def supervised_term(out: StepOutputs) -> Tensor:
+    """Cross-entropy with the labels: the upper bound that the others are held against, never part of a method."""
+    assert out.labels is not None
+    assert out.data is not None
+    logits = _both(out)
+    return F.cross_entropy(logits, out.labels.repeat(len(logits) // len(out.labels)))
+
+
+def _both(out: StepOutputs, rows: int | None = None) -> Tensor:
+    """Logits of the data and of the augmented view, one below the other."""
+    assert out.data is not None
+    return torch.cat([out.data.logits[:rows], out.views["noise"].logits[:rows]])
 
 
 def perfect_cluster_loss(clusters: int, dimension: int, temperature: float) -> float:

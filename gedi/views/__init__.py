@@ -1,6 +1,8 @@
 """Views: other looks at the same data that should get the same symbol."""
 
+from gedi.views.image import CropAndColour
 from gedi.views.manifold import manifold_walk
 from gedi.views.noise import gaussian_noise
+from gedi.views.warp import Warp
 
-__all__ = ["gaussian_noise", "manifold_walk"]
+__all__ = ["CropAndColour", "Warp", "gaussian_noise", "manifold_walk"]

@@ -14,6 +14,12 @@ N = 6  # rows of every argument
 
 #: The loss as called, and the shape of each tensor argument.
 CASES = {
+    "agreement": (losses.agreement, [(N, 3), (N, 3)]),
+    "balance": (losses.balance, [(N, 3)]),
+    "balance (with a prior)": (
+        partial(losses.balance, log_prior=torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64).log()),
+        [(N, 3)],
+    ),
     "denoising": (partial(losses.denoising, sigma=0.3), [(N, 2), (N, 2)]),
     "energy_penalty": (losses.energy_penalty, [(N,), (N,)]),
     "generative": (losses.generative, [(N,), (N,)]),

@@ -17,7 +17,7 @@ DOUBLE_BOX = Box(BOX.low.double(), BOX.high.double())
 
 def setup(*settings):
     config = with_method(parse(override(preset("circles"), settings)))
-    model = build_model(config, 2, 2, Streams(0)).double()
+    model = build_model(config, (2,), 2, Streams(0)).double()
     return config, model, build_stages(config, DOUBLE_BOX, DOUBLE_BOX)
 
 
@@ -71,7 +71,7 @@ def test_the_joint_loss_and_its_gradient_are_those_of_the_plain_form(second):
     stage = stages[-1]
     batch = batch_of(stage, model)
     terms = JointPass(model)(batch, stage.terms)
-    loss = sum(weight * terms[name] for name, (weight, _) in stage.terms.items())
+    loss = sum(weight.value * terms[name] for name, (weight, _) in stage.terms.items())
     ours = torch.autograd.grad(loss, list(model.parameters()))
     plain = plain_loss(model, config, batch)
     theirs = torch.autograd.grad(plain, list(model.parameters()))

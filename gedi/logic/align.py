@@ -1,0 +1,189 @@
+"""Symbol alignment: the naming of clusters that fits the rule best.
+
+Gradient descent cannot swap two names: between a wrong naming and the right one lie only worse ones. But once
+the clusters have formed, which cluster is called what is a search over permutations, and the rule says how
+good each is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from gedi.errors import UserError
+from gedi.logic.constraint import Constraint
+
+_GROUPS = 300  # enough to fit the emission table; all groups judge the result
+_FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto a naming
+_WORK = 2e8  # restarts x groups x edges that one sweep may cost
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A naming of clusters.
+
+    Attributes:
+        permutation: symbol number d is cluster ``permutation[d]``; reorder columns (or prototypes) by it.
+        before: mean ``-log P(C)`` of the given naming.
+        after: the same of the permutation.
+    """
+
+    permutation: Tensor
+    before: float
+    after: float
+
+    @property
+    def improves(self) -> bool:
+        """Whether renaming lowers the constraint's loss by more than rounding."""
+        return self.after < self.before - 1e-4
+
+
+@torch.no_grad()
+def align(
+    constraint: Constraint,
+    log_p: Tensor,
+    *,
+    restarts: int = 200,
+    iterations: int = 40,
+    generator: torch.Generator | None = None,
+) -> Alignment:
+    r"""The naming of clusters under which groups of soft memberships fit the constraint best. No labels.
+
+    Fits "which symbol emits which cluster" to the rule's own latent model, by EM from many random tables at
+    once: with :math:`m_{isk}` the membership of the s-th member of group i in cluster k,
+
+    .. math::
+        e_{isd} = \sum_k \phi_{dk} m_{isk}, \qquad
+        \phi_{dk} \propto \phi_{dk} \sum_{is} \frac{P(y_{is} = d \mid C, e)}{e_{isd}} m_{isk}
+
+    where the posterior is the gradient of ``log P(C)``, so any compiled constraint will do. The best tables
+    are matched one to one (Hungarian), the best matching is improved by swaps of two names while the
+    constraint's loss drops, and the given naming is kept if nothing beats it.
+
+    Args:
+        constraint: over variables that share one domain of c values.
+        log_p: log memberships, (groups, variables, c).
+        restarts: random tables to start from.
+        iterations: sweeps of EM; on the way only the better ones go on.
+        generator: the stream of the starts.
+
+    Example:
+        >>> rule = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(4)] * 3)
+        >>> truth = torch.tensor(rule.solutions())                              # groups of symbols
+        >>> names = torch.tensor([2, 0, 3, 1])                                  # symbol d is called names[d]
+        >>> log_p = torch.nn.functional.one_hot(names[truth], 4).float().log()
+        >>> align(rule, log_p, generator=torch.Generator().manual_seed(0)).permutation
+        tensor([2, 0, 3, 1])
+    """
+    sizes = set(constraint.sizes)
+    if len(sizes) != 1:
+        raise UserError("align renames one set of symbols: every variable must have the same number of values")
+    (c,) = sizes
+    if log_p.dim() != 3 or log_p.shape[1:] != (len(constraint.domains), c):
+        raise UserError(
+            f"log_p must be (groups, {len(constraint.domains)} variables, {c} values), got {tuple(log_p.shape)}"
+        )
+    if len(log_p) == 0:
+        raise UserError("align needs at least one group, got none")
+    device = log_p.device
+    m = log_p.exp().double()
+    # every cluster counts as much as another, whatever its size: else a large one takes several names
+    m = m / m.mean(dim=(0, 1)).clamp_min(1e-12)
+    m = (m / m.sum(dim=2, keepdim=True)).clamp_min(_FLOOR)
+
+    def loss(orders: Tensor) -> Tensor:  # (r, c) -> (r,)
+        named = m[:, :, orders].permute(2, 0, 1, 3)  # (r, groups, variables, c)
+        return torch.stack([-constraint.log_prob(one.log()).mean() for one in named])
+
+    given = torch.arange(c, device=device)
+    tables, _ = _fit(constraint, m, restarts, iterations, generator)
+    candidates = {tuple(linear_sum_assignment(-table.cpu().numpy())[1].tolist()) for table in tables}
+    orders = torch.tensor([*sorted(candidates), tuple(range(c))], device=device)
+    losses = loss(orders)
+    best, value = orders[losses.argmin()], float(losses.min())
+    best, value = _swap_while_better(best, value, loss)
+    before = float(losses[-1])
+    if not value < before:
+        best, value = given, before
+    return Alignment(best, before, value)
+
+
+@torch.no_grad()
+def decode(
+    constraint: Constraint,
+    memberships: Tensor,
+    *,
+    restarts: int = 100,
+    iterations: int = 60,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """What each member of each group must be, from any number of clusters and the constraint alone. No labels.
+
+    The same fit as :func:`align`, but the clusters may be more than the symbols: finer clusters are purer, and
+    the rule tells which of them belong together.
+
+    Args:
+        constraint: over variables that share one domain of c values.
+        memberships: soft memberships, (groups, variables, clusters).
+        restarts: random tables to start from.
+        iterations: sweeps of EM.
+        generator: the stream of the starts.
+
+    Returns:
+        The posterior of the best table, (groups, variables, c).
+
+    Example:
+        >>> rule = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(4)] * 3)
+        >>> truth = torch.tensor(rule.solutions()).repeat(8, 1)                 # groups of symbols
+        >>> g = torch.Generator().manual_seed(0)
+        >>> halves = 2 * truth + torch.randint(2, truth.shape, generator=g)     # two clusters each
+        >>> found = decode(rule, torch.nn.functional.one_hot(halves, 8).float(), generator=g)
+        >>> bool((found.argmax(dim=2) == truth).all())
+        True
+    """
+    _, posterior = _fit(constraint, memberships.double().clamp_min(_FLOOR), restarts, iterations, generator)
+    return posterior[0].to(memberships.dtype)
+
+
+def _fit(
+    constraint: Constraint, m: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor]:
+    """The best emission tables that EM finds, best first, (tables, symbols, clusters), and their posteriors."""
+    if len(m) > _GROUPS:
+        m = m[torch.randperm(len(m), generator=generator, device=m.device)[:_GROUPS]]
+    c, clusters = constraint.sizes[0], m.shape[2]
+    restarts = int(np.clip(_WORK / (len(m) * constraint.size), 8, restarts))
+    start = torch.rand(restarts, c, clusters, generator=generator, device=m.device, dtype=m.dtype)
+    table = (4 * start).exp()
+    table = table / table.sum(dim=2, keepdim=True)
+    for sweep in range(iterations):
+        e = torch.einsum("rdk,isk->risd", table, m)
+        with torch.enable_grad():
+            log_e = e.log().requires_grad_()
+            log_prob = constraint.log_prob(log_e)
+            (posterior,) = torch.autograd.grad(log_prob.sum(), log_e)
+        fit = log_prob.detach().mean(dim=1)
+        if sweep in (iterations // 4, iterations // 2) and len(table) > 10:  # the better part goes on
+            kept = fit.topk(max(10, len(table) // 3)).indices
+            table, e, posterior, fit = table[kept], e[kept], posterior[kept], fit[kept]
+        table = table * torch.einsum("risd,isk->rdk", posterior / e, m) + 0.1 / clusters
+        table = table / table.sum(dim=2, keepdim=True)
+    best = fit.topk(min(10, len(fit))).indices
+    return table[best], posterior[best]
+
+
+def _swap_while_better(order: Tensor, value: float, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, float]:
+    """Swap two names at a time while the loss drops."""
+    c = len(order)
+    pairs = torch.triu_indices(c, c, 1, device=order.device).t()
+    while len(pairs):
+        swapped = order.repeat(len(pairs), 1)
+        swapped.scatter_(1, pairs, order[pairs.flip(1)])
+        losses = loss(swapped)
+        if not float(losses.min()) < value - 1e-9:
+            break
+        order, value = swapped[losses.argmin()], float(losses.min())
+    return order, value

@@ -1,0 +1,203 @@
+"""Decision diagrams: constraints that read their variables one by one with a small memory."""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gedi.errors import UserError
+from gedi.logic.circuit import Builder, Circuit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a compilation may take.
+
+    Attributes:
+        seconds: wall-clock time.
+        size: nodes of the largest structure on the way.
+    """
+
+    seconds: float = 60.0
+    size: int = 1_000_000
+
+
+class Budget:
+    """A compilation under way: asked now and then whether it is still within its limits."""
+
+    def __init__(self, limits: Limits, advice: str) -> None:
+        self.limits = limits
+        self.advice = advice
+        self.began = time.monotonic()
+
+    def check(self, size: int) -> None:
+        """Raise if time or size ran out."""
+        if size > self.limits.size:
+            raise UserError(
+                f"the constraint is too large to compile: more than {self.limits.size:,} nodes; {self.advice}, "
+                f"or raise size_limit"
+            )
+        if time.monotonic() - self.began > self.limits.seconds:
+            raise UserError(
+                f"the constraint did not compile within {self.limits.seconds:g} s; {self.advice}, or raise time_limit"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """A reduced multi-valued decision diagram.
+
+    ``levels[i][node, value]`` is the node of level i + 1 that a value of variable i leads to, or -1 where no
+    completion satisfies the constraint. The last level has the one node 0. Level 0 has one node, or none if
+    nothing satisfies the constraint.
+    """
+
+    levels: tuple[np.ndarray, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of values of each variable."""
+        return [level.shape[1] for level in self.levels]
+
+    @property
+    def is_false(self) -> bool:
+        """Whether nothing satisfies the constraint."""
+        return len(self.levels[0]) == 0
+
+    @property
+    def is_true(self) -> bool:
+        """Whether everything does; a reduced diagram then has one node a level."""
+        return all(level.shape[0] == 1 and bool((level == 0).all()) for level in self.levels)
+
+    def circuit(self) -> Circuit:
+        """The diagram as sums and products."""
+        sizes = self.sizes
+        builder = Builder(sum(sizes))
+        below: list[int | None] = [None]  # the accepting end adds nothing
+        for i in range(len(sizes) - 1, -1, -1):
+            first = sum(sizes[:i])
+            here: list[int | None] = []
+            for row in self.levels[i]:
+                edges: dict[int, list[int]] = {}
+                for value, target in enumerate(row):
+                    if target >= 0:
+                        edges.setdefault(int(target), []).append(first + value)
+                # values that lead to the same place share one sum
+                parts = []
+                for target, values in edges.items():
+                    rest = below[target]
+                    chosen = builder.any(values)
+                    parts.append(chosen if rest is None else builder.all([chosen, rest]))
+                here.append(builder.any(parts))
+            below = here
+        assert below[0] is not None
+        return builder.circuit([below[0]])
+
+    def complement(self) -> "Diagram":
+        """Everything that does not satisfy it."""
+        failed = [len(level) for level in self.levels[1:]] + [1]  # a node of its own on every level
+        raw = [
+            np.vstack([np.where(level < 0, bad, level), np.full((1, level.shape[1]), bad)])
+            for level, bad in zip(self.levels, failed, strict=True)
+        ]
+        return _reduce(raw, accept=np.array([False, True]), start=0)
+
+    def product(self, other: "Diagram", both: bool, budget: Budget) -> "Diagram":
+        """What satisfies both diagrams, or either."""
+        pairs = np.zeros((1, 2), dtype=np.int64)
+        if self.is_false or other.is_false:
+            raise UserError("an unsatisfiable constraint cannot be combined")
+        raw = []
+        for mine, theirs in zip(self.levels, other.levels, strict=True):
+            a = np.vstack([mine, np.full((1, mine.shape[1]), -1)])[pairs[:, 0]]  # row -1: failed
+            b = np.vstack([theirs, np.full((1, theirs.shape[1]), -1)])[pairs[:, 1]]
+            dead = ((a < 0) | (b < 0)) if both else ((a < 0) & (b < 0))
+            code = np.stack([a, b], axis=-1).reshape(-1, 2)
+            code[dead.reshape(-1)] = -2
+            unique, inverse = np.unique(code, axis=0, return_inverse=True)
+            target = inverse.reshape(a.shape).astype(np.int64)
+            if len(unique) and (unique[0] == -2).all():
+                unique, target = unique[1:], target - 1
+            raw.append(np.where(dead, -1, target))
+            pairs = unique
+            budget.check(sum(len(level) for level in raw))
+        return _reduce(raw, accept=np.ones(len(pairs), dtype=bool), start=0)
+
+    def accepts(self, values: np.ndarray) -> np.ndarray:
+        """Which rows of value numbers, (n, variables), satisfy it."""
+        node = np.zeros(len(values), dtype=np.int64)
+        alive = np.full(len(values), not self.is_false)
+        for level, column in zip(self.levels, values.T, strict=True):
+            node = np.where(alive, level[np.where(alive, node, 0), column] if len(level) else -1, -1)
+            alive = node >= 0
+        return alive
+
+
+def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int) -> Diagram:
+    """Merge nodes that accept the same completions, from the end; drop what is not reached."""
+    rename = np.where(accept, 0, -1)
+    levels = []
+    for level in reversed(raw):
+        targets = np.where(level < 0, -1, np.append(rename, -1)[level])
+        rows, inverse = np.unique(targets, axis=0, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        if len(rows) and (rows[0] == -1).all():  # the dead row sorts first
+            rows, inverse = rows[1:], inverse - 1
+        rename = inverse
+        levels.append(rows)
+    levels.reverse()
+    keep = np.array([rename[start]]) if len(rename) and rename[start] >= 0 else np.array([], dtype=np.int64)
+    reached = []
+    for level in levels:
+        here = level[keep]
+        keep, inverse = np.unique(here, return_inverse=True)
+        here = inverse.reshape(here.shape)
+        if len(keep) and keep[0] == -1:
+            keep, here = keep[1:], here - 1
+        reached.append(here)
+    return Diagram(tuple(reached))
+
+
+def from_automaton(
+    init: Hashable,
+    step: Callable[[Any, Any], Hashable],
+    accept: Callable[[Any], bool],
+    domains: Sequence[Sequence[Any]],
+    budget: Budget,
+) -> Diagram:
+    """The states that can be reached, level by level, then reduced. ``step`` gives None to reject."""
+    states: list[Hashable] = [init]
+    raw, size = [], 0
+    for domain in domains:
+        number: dict[Hashable, int] = {}
+        level = np.full((len(states), len(domain)), -1, dtype=np.int64)
+        for i, state in enumerate(states):
+            for k, value in enumerate(domain):
+                following = step(state, value)
+                if following is not None:
+                    level[i, k] = number.setdefault(following, len(number))
+            if i % 64 == 0:
+                budget.check(size + len(number))
+        size += len(number)
+        budget.check(size)
+        raw.append(level)
+        states = list(number)
+    return _reduce(raw, accept=np.array([bool(accept(state)) for state in states], dtype=bool), start=0)
+
+
+def from_solutions(assignments: np.ndarray, sizes: Sequence[int]) -> Diagram:
+    """The diagram of listed assignments, (solutions, variables)."""
+    rows = np.unique(assignments, axis=0)
+    raw = []
+    owner = np.zeros(len(rows), dtype=np.int64)  # the trie node each row is at
+    width = 1
+    for i, size in enumerate(sizes):
+        code = owner * size + rows[:, i]
+        unique, inverse = np.unique(code, return_inverse=True)
+        level = np.full((width, size), -1, dtype=np.int64)
+        level[unique // size, unique % size] = np.arange(len(unique))
+        raw.append(level)
+        owner, width = inverse.reshape(-1), len(unique)
+    return _reduce(raw, accept=np.ones(width, dtype=bool), start=0)

@@ -1,0 +1,153 @@
+"""Circuits in log space, batched: values forward, posteriors backward."""
+
+import importlib.util
+import itertools
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gedi.errors import UserError, unknown
+from gedi.logic.circuit import AND, Circuit
+
+Backend = Literal["layered", "klay"]
+
+
+class Evaluator(Protocol):
+    """``log P`` of every root from the log-probabilities of the leaves."""
+
+    def __call__(self, leaves: Tensor) -> Tensor:
+        """(groups, columns) -> (groups, roots)."""
+        ...
+
+
+class Layered:
+    """Evaluates level by level; all nodes of one kind, level and arity in one operation.
+
+    The gradient is the downward pass of the circuit: every leaf receives its posterior share. Where a sum is
+    ``-inf`` nothing flows, so one-hot inputs (``-inf`` logs) and impossible queries give finite gradients (0
+    where nothing could help). Arities are padded to powers of two with rows that change nothing.
+    """
+
+    def __init__(self, circuit: Circuit) -> None:
+        level = np.zeros(circuit.nodes, dtype=np.int64)
+        arity = np.diff(circuit.starts)
+        padded = 2 ** np.ceil(np.log2(np.maximum(arity, 1))).astype(np.int64)
+        uniform = len(set(arity.tolist())) <= 2  # tables: padding would only cost
+        width = arity if uniform else padded
+        for j in range(len(circuit.kinds)):
+            level[circuit.columns + j] = 1 + level[circuit.children[circuit.starts[j] : circuit.starts[j + 1]]].max()
+        inner = level[circuit.columns :]
+        order = np.lexsort((width, circuit.kinds, inner))
+        number = np.arange(circuit.nodes)
+        number[circuit.columns + order] = circuit.columns + np.arange(len(order))
+        zero, never = circuit.nodes, circuit.nodes + 1  # rows that hold log 1 and log 0
+        self.columns, self.nodes = circuit.columns, circuit.nodes
+        self.roots = torch.from_numpy(number[circuit.roots])
+        self.groups: list[tuple[bool, int, int, Tensor]] = []  # product?, first row, arity, children
+        keys = np.stack([inner, circuit.kinds, width], axis=1)[order]
+        cuts = [0, *(np.nonzero((keys[1:] != keys[:-1]).any(axis=1))[0] + 1).tolist(), len(order)]
+        for begin, end in itertools.pairwise(cuts):
+            if begin == end:
+                continue
+            product = bool(keys[begin, 1] == AND)
+            children = np.full((end - begin, int(keys[begin, 2])), zero if product else never)
+            for row, j in enumerate(order[begin:end]):
+                own = circuit.children[circuit.starts[j] : circuit.starts[j + 1]]
+                children[row, : len(own)] = number[own]
+            # the shape (arity, nodes) makes the reduction run over contiguous rows
+            self.groups.append((product, circuit.columns + begin, children.shape[1], torch.from_numpy(children.T)))
+        self._moved: dict[torch.device, tuple[list[tuple[bool, int, int, Tensor]], Tensor]] = {}
+
+    def on(self, device: torch.device) -> tuple[list[tuple[bool, int, int, Tensor]], Tensor]:
+        """The groups and roots on a device, moved once."""
+        if device not in self._moved:
+            groups = [(product, row, arity, c.reshape(-1).to(device)) for product, row, arity, c in self.groups]
+            self._moved[device] = (groups, self.roots.to(device))
+        return self._moved[device]
+
+    def __call__(self, leaves: Tensor) -> Tensor:
+        """(groups, columns) -> (groups, roots)."""
+        out: Tensor = _LayeredFunction.apply(leaves, self)  # type: ignore[no-untyped-call]
+        return out
+
+
+class _LayeredFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, leaves: Tensor, circuit: Layered) -> Tensor:
+        groups, roots = circuit.on(leaves.device)
+        n = leaves.shape[0]
+        values = leaves.new_empty(circuit.nodes + 2, n)
+        values[: circuit.columns] = leaves.t()
+        values[circuit.nodes] = 0.0
+        values[circuit.nodes + 1] = -torch.inf
+        for product, row, arity, children in groups:
+            below = values[children].view(arity, -1, n)
+            here = values[row : row + below.shape[1]]
+            if product:
+                torch.sum(below, dim=0, out=here)
+            else:
+                torch.logsumexp(below, dim=0, out=here)
+        ctx.circuit = circuit
+        ctx.save_for_backward(values)
+        return values[roots].t()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        circuit = ctx.circuit
+        (values,) = ctx.saved_tensors
+        groups, roots = circuit.on(values.device)
+        n = values.shape[1]
+        flow = torch.zeros_like(values)
+        # a root that is impossible has no posterior: nothing flows from it
+        flow.index_add_(0, roots, torch.where(torch.isneginf(values[roots]), 0.0, grad.t()))
+        for product, row, arity, children in reversed(groups):
+            nodes = len(children) // arity
+            above = flow[row : row + nodes]
+            if product:
+                shares = above.expand(arity, nodes, n)
+            else:
+                here = values[row : row + nodes]
+                shares = values[children].view(arity, nodes, n).sub_(torch.where(torch.isneginf(here), 0.0, here))
+                shares = shares.exp_().mul_(above)
+            flow.index_add_(0, children, shares.reshape(-1, n))
+        return flow[: circuit.columns].t(), None
+
+
+class KLay:
+    """The same by klaycircuits."""
+
+    def __init__(self, circuit: Circuit) -> None:
+        import klay
+
+        target = klay.Circuit()
+        nodes = [target.literal_node(column + 1) for column in range(circuit.columns)]
+        for j, kind in enumerate(circuit.kinds):
+            below = [nodes[child] for child in circuit.children[circuit.starts[j] : circuit.starts[j + 1]]]
+            nodes.append(target.and_node(below) if kind == AND else target.or_node(below))
+        for root in circuit.roots:
+            target.set_root(nodes[root])
+        target.remove_unused_nodes()
+        self.columns = circuit.columns
+        self.module = target.to_torch_module("log", compile=False)
+        self._moved: dict[torch.device, Any] = {}
+
+    def __call__(self, leaves: Tensor) -> Tensor:
+        """(groups, columns) -> (groups, roots)."""
+        module = self.module if leaves.device.type == "cpu" else self.module.to(leaves.device)
+        out: Tensor = module(leaves, torch.zeros_like(leaves))
+        return out
+
+
+def evaluator(circuit: Circuit, backend: Backend | None = None) -> Evaluator:
+    """An evaluator for a circuit; without a wish, the one that measures fastest for its size."""
+    if backend not in (None, "layered", "klay"):
+        raise unknown("backend", str(backend), ["layered", "klay"])
+    if backend == "klay":
+        if importlib.util.find_spec("klay") is None:
+            raise UserError("backend 'klay' needs the package klaycircuits; install it, or use 'layered'")
+        return KLay(circuit)
+    return Layered(circuit)

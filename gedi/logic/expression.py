@@ -1,0 +1,227 @@
+"""Rules written in Python, kept as expressions so that they can be read variable by variable."""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gedi.errors import UserError
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    "min": min,
+    "max": max,
+}
+
+
+class Expression:
+    """What a rule does with its variables, before their values are known.
+
+    A rule may use ``+ - * // % == != < <= > >= & | ~``, ``abs``, :func:`minimum` and :func:`maximum`.
+    """
+
+    key: Any  # what makes two expressions the same
+
+    def given(self, variable: int, value: Any) -> Any:
+        """The expression once a variable has its value, simplified; a plain value if nothing is open."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Any:
+        return _sum([self, other])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return _binary("*", self, -1)
+
+    def __sub__(self, other: Any) -> Any:
+        return _sum([self, _binary("*", other, -1)])
+
+    def __rsub__(self, other: Any) -> Any:
+        return _sum([other, _binary("*", self, -1)])
+
+    def __mul__(self, other: Any) -> Any:
+        return _binary("*", self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _binary("//", self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return _binary("%", self, other)
+
+    def __abs__(self) -> Any:
+        return maximum(self, -self)
+
+    def __eq__(self, other: object) -> Any:
+        return _binary("==", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _binary("!=", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return _binary("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _binary("<", other, self)
+
+    def __ge__(self, other: Any) -> Any:
+        return _binary("<=", other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return _join(True, [self, other])
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return _join(False, [self, other])
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Any:
+        return _binary("==", self, False)
+
+    def __bool__(self) -> bool:
+        raise UserError(
+            "a rule over this many assignments is read as an expression: write & | ~ instead of and, or, not, if, "
+            "a < b < c or in; or use Constraint.from_automaton"
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# Python's == builds an expression, so states are told apart by their keys, not by the expressions themselves.
+class State:
+    """A rule in the middle of being read, comparable and hashable."""
+
+    __slots__ = ("key", "rule")
+
+    def __init__(self, rule: Any) -> None:
+        self.rule = rule
+        self.key = key_of(rule)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def key_of(x: Any) -> Any:
+    """What makes two expressions the same."""
+    return x.key if isinstance(x, Expression) else x
+
+
+@dataclass(frozen=True, eq=False)
+class Variable(Expression):
+    """A variable by its number."""
+
+    index: int
+    key: Any
+
+    def given(self, variable: int, value: Any) -> Any:
+        """The value, if this is the variable."""
+        return value if variable == self.index else self
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Expression):
+    """A flat sum: known parts are one number, so that different ways to one total are one state."""
+
+    constant: Any
+    parts: tuple[Expression, ...]
+    key: Any
+
+    def given(self, variable: int, value: Any) -> Any:
+        """The sum with what became known added up."""
+        return _sum([self.constant, *(part.given(variable, value) for part in self.parts)])
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Expression):
+    """An operation on two sides."""
+
+    operation: str
+    left: Any
+    right: Any
+    key: Any
+
+    def given(self, variable: int, value: Any) -> Any:
+        """The operation on what became known."""
+        left = self.left.given(variable, value) if isinstance(self.left, Expression) else self.left
+        right = self.right.given(variable, value) if isinstance(self.right, Expression) else self.right
+        return _binary(self.operation, left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Expression):
+    """A flat ``and`` (``every``) or ``or``."""
+
+    every: bool
+    parts: tuple[Expression, ...]
+    key: Any
+
+    def given(self, variable: int, value: Any) -> Any:
+        """The parts still open, or the answer."""
+        return _join(self.every, [part.given(variable, value) for part in self.parts])
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two, for rules."""
+    return _binary("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, for rules."""
+    return _binary("max", a, b)
+
+
+def _sum(parts: list[Any]) -> Any:
+    constant: Any = 0
+    open_: list[Expression] = []
+    for part in parts:
+        if isinstance(part, Sum):
+            constant = constant + part.constant
+            open_.extend(part.parts)
+        elif isinstance(part, Expression):
+            open_.append(part)
+        else:
+            constant = constant + part
+    if not open_:
+        return constant
+    if len(open_) == 1 and constant == 0:
+        return open_[0]
+    keys = sorted((key_of(part) for part in open_), key=repr)
+    return Sum(constant, tuple(open_), ("+", constant, tuple(keys)))
+
+
+def _binary(operation: str, left: Any, right: Any) -> Any:
+    if not isinstance(left, Expression) and not isinstance(right, Expression):
+        return _OPERATIONS[operation](left, right)
+    return Binary(operation, left, right, (operation, key_of(left), key_of(right)))
+
+
+def _join(every: bool, parts: list[Any]) -> Any:
+    open_: dict[Any, Expression] = {}
+    for part in parts:
+        if isinstance(part, Join) and part.every == every:
+            open_ |= {key_of(inner): inner for inner in part.parts}
+        elif isinstance(part, Expression):
+            open_[key_of(part)] = part
+        elif bool(part) != every:
+            return not every  # one false ends an and, one true an or
+    if not open_:
+        return every
+    if len(open_) == 1:
+        return next(iter(open_.values()))
+    return Join(every, tuple(open_.values()), ("&" if every else "|", frozenset(open_)))

@@ -1,0 +1,59 @@
+"""The paper's encoder for images: eight convolutions, residual, no normalisation."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gedi.nn.mlp import LEAK
+
+
+class ResNet8(nn.Module):
+    """``enc(x)``: the paper's table ``backbone``; the latent has F dimensions.
+
+    Block 1 goes from the image to F channels with a shortcut of its own, blocks 2 to 4 have identity shortcuts,
+    blocks 1 and 2 halve the side; a last LeakyReLU and the mean over all places. Xavier-uniform weights of gain
+    sqrt(2) (the first convolution 1), zero biases.
+
+    Args:
+        channels: of the images.
+        width: ``F``, 128 or 256 in the paper.
+        generator: the stream the weights are drawn from.
+
+    Source: Duvenaud et al. 2021 (the architecture), the paper's appendix.
+
+    Example:
+        >>> sum(p.numel() for p in ResNet8(3, 128).parameters())
+        1037184
+    """
+
+    def __init__(self, channels: int, width: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, width, 3, padding=1)
+        self.second = nn.Conv2d(width, width, 3, padding=1)
+        self.shortcut = nn.Conv2d(channels, width, 1)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                nn.LeakyReLU(LEAK),
+                nn.Conv2d(width, width, 3, padding=1),
+                nn.LeakyReLU(LEAK),
+                nn.Conv2d(width, width, 3, padding=1),
+            )
+            for _ in range(3)
+        )
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                gain = 1.0 if layer is self.first or layer is self.shortcut else math.sqrt(2)
+                nn.init.xavier_uniform_(layer.weight, gain, generator=generator)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # (n, channels, side, side) -> (n, F)
+        """The latent of each image."""
+        here = F.avg_pool2d(self.second(F.leaky_relu(self.first(x), LEAK)), 2) + self.shortcut(F.avg_pool2d(x, 2))
+        for i, block in enumerate(self.blocks):
+            here = here + block(here)
+            if i == 0:
+                here = F.avg_pool2d(here, 2)
+        return F.leaky_relu(here, LEAK).mean(dim=(2, 3))

@@ -1,0 +1,87 @@
+"""Symbol alignment during training: the constraint names the clusters, and mends them on the way."""
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from gedi.logic import align, decode
+from gedi.nn import Model
+from gedi.training.stage import Augment, Naming
+
+_GROUPS = 300  # enough to tell the names; more only cost time
+_LOOKS = 4  # augmented looks at each point
+_FINER = 4  # clusters for each symbol, where names are decoded from finer ones
+
+
+class Named(NamedTuple):
+    """New prototypes, and what the constraint says of the old and the new ones."""
+
+    prototypes: Tensor
+    permutation: Tensor | None  # None: not a renaming of the old ones
+    before: float
+    after: float
+
+    @property
+    def improves(self) -> bool:
+        """Whether the constraint's loss drops by more than rounding."""
+        return self.after < self.before - 1e-4
+
+    def record(self) -> dict[str, Any]:
+        """What the log keeps."""
+        how = "kept" if not self.improves else "decoded" if self.permutation is None else "renamed"
+        return {"constraint_before": self.before, "constraint_after": self.after, "prototypes": how}
+
+
+@torch.no_grad()
+def align_prototypes(
+    model: Model, points: Tensor, naming: Naming, augment: Augment, generator: torch.Generator
+) -> Named:
+    """Prototypes under which groups of points satisfy a constraint best.
+
+    Two proposals. The old prototypes, renamed (:func:`gedi.logic.align`): right when the clusters are good and
+    only their names are wrong. And the mean embeddings of symbols decoded from four times as many clusters
+    (:func:`gedi.logic.decode`): right while the clusters are still mixed, since finer ones are purer. The old
+    ones stay unless the constraint's loss drops.
+    """
+    constraint, was_training = naming.constraint, model.training
+    size = len(constraint.domains)
+    groups = len(points) // size
+    if groups > _GROUPS:
+        chosen = torch.randperm(groups, generator=generator, device=points.device)[:_GROUPS]
+        points = points.view(groups, size, *points.shape[1:])[chosen].flatten(0, 1)
+        groups = _GROUPS
+    model.eval()
+    embedding = model(points).embedding
+    looks = 2 * embedding + sum(model(augment(points, generator)).embedding for _ in range(_LOOKS))
+    model.train(was_training)
+    looks = F.normalize(looks, dim=1)
+    weight = model.prototypes.weight
+    temperature = model.prototypes.temperature
+    assert isinstance(weight, Tensor)
+    assert isinstance(temperature, float)
+
+    def grouped_log_p(prototypes: Tensor) -> Tensor:
+        logits: Tensor = embedding @ F.normalize(prototypes, dim=1).t() / temperature
+        return logits.log_softmax(dim=1).view(groups, size, -1)
+
+    def loss(prototypes: Tensor) -> float:
+        return float(-constraint.log_prob(grouped_log_p(prototypes)).mean())
+
+    renamed = align(constraint, grouped_log_p(weight), restarts=naming.restarts, generator=generator)
+    proposals: list[tuple[Tensor, Tensor | None]] = [(weight[renamed.permutation], renamed.permutation)]
+    clusters = min(_FINER * len(weight), len(points) // 2)
+    if clusters > len(weight):
+        seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+        fine = KMeans(clusters, n_init=3, random_state=seed).fit(looks.cpu().numpy())
+        centres = F.normalize(torch.from_numpy(fine.cluster_centers_).to(looks), dim=1)
+        memberships = (looks @ centres.t() / temperature).softmax(dim=1).view(groups, size, -1)
+        symbols = decode(constraint, memberships, restarts=naming.restarts // 2, generator=generator)
+        means = symbols.reshape(len(points), -1).t() @ looks  # (c, d)
+        proposals.append((F.normalize(means, dim=1), None))
+    before = loss(weight)
+    scored = [(loss(prototypes), i) for i, (prototypes, _) in enumerate(proposals)]
+    after, best = min(scored)
+    return Named(*proposals[best], before, after)
