@@ -27,6 +27,7 @@ from gedi.training.step import walk_from
 from gedi.types import EnergyFn, Outputs
 
 SAMPLES = 1000
+SHOWN = 600  # test images kept beside the model
 
 
 def assess(
@@ -47,6 +48,10 @@ def assess(
     clustered = has_clusters(config)
     predicted = out.logits.argmax(dim=1) if clustered else torch.zeros(len(data.test), dtype=torch.long)
     points = {"predicted": predicted}
+    if data.test.dim() == 4 and data.test_labels is not None:
+        # some of them for the pictures, so that a report needs no data files
+        points |= {"images": data.test[:SHOWN].contiguous(), "shown": predicted[:SHOWN].contiguous()}
+        points["shown_labels"] = data.test_labels[:SHOWN].contiguous()
     metrics: dict[str, Any] = {}
     if data.test_labels is not None:
         labels = data.test_labels.numpy()

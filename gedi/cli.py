@@ -93,11 +93,16 @@ def table(
     seeds: Annotated[int, typer.Option(min=1, help="seeds per cell")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="the first of them")] = 0,
     out: Annotated[Path | None, typer.Option(help="where the table goes")] = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Reproduce one of the paper's tables, published figures beside ours."""
     print(
         write_table(
-            name, profile=profile, seeds=range(first_seed, first_seed + seeds), out=out or Path("tables") / name
+            name,
+            profile=profile,
+            seeds=range(first_seed, first_seed + seeds),
+            out=out or Path("tables") / name,
+            data_dir=data_dir,
         )
     )
 

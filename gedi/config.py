@@ -142,6 +142,7 @@ class ConstraintConfig(Section):
     ramp: Share = 0.0  # and then rises over this share
     align: tuple[Share, ...] = ()  # moments of stage 2 at which symbols are aligned
     restarts: Positive = 200  # of the alignment's search
+    decode: bool = True  # alignment may also draw the prototypes anew, from finer clusters
     prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies
 
 

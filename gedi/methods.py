@@ -220,7 +220,7 @@ def _stage(
         view_noise=config.cluster.view_noise if _looks_at_view(weights) else None,
         augment=_augment(config),
         augment_both=config.augment.both,
-        naming=Naming(constraint, config.constraint.align, config.constraint.restarts)
+        naming=Naming(constraint, config.constraint.align, config.constraint.restarts, config.constraint.decode)
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,
         walk=walk_settings(config) if weights.cluster_walk + weights.agreement_walk > 0 else None,

@@ -78,10 +78,7 @@ def align(
         >>> align(rule, log_p, generator=torch.Generator().manual_seed(0)).permutation
         tensor([2, 0, 3, 1])
     """
-    sizes = set(constraint.sizes)
-    if len(sizes) != 1:
-        raise UserError("align renames one set of symbols: every variable must have the same number of values")
-    (c,) = sizes
+    c = _symbols(constraint, restarts, iterations)
     if log_p.dim() != 3 or log_p.shape[1:] != (len(constraint.domains), c):
         raise UserError(
             f"log_p must be (groups, {len(constraint.domains)} variables, {c} values), got {tuple(log_p.shape)}"
@@ -99,7 +96,7 @@ def align(
         return torch.stack([-constraint.log_prob(one.log()).mean() for one in named])
 
     given = torch.arange(c, device=device)
-    tables, _ = _fit(constraint, m, restarts, iterations, generator)
+    tables = _fit(constraint, m, restarts, iterations, generator)
     candidates = {tuple(linear_sum_assignment(-table.cpu().numpy())[1].tolist()) for table in tables}
     orders = torch.tensor([*sorted(candidates), tuple(range(c))], device=device)
     losses = loss(orders)
@@ -144,14 +141,28 @@ def decode(
         >>> bool((found.argmax(dim=2) == truth).all())
         True
     """
-    _, posterior = _fit(constraint, memberships.double().clamp_min(_FLOOR), restarts, iterations, generator)
-    return posterior[0].to(memberships.dtype)
+    _symbols(constraint, restarts, iterations)
+    n = len(constraint.domains)
+    if memberships.dim() != 3 or memberships.shape[1] != n or 0 in memberships.shape:
+        raise UserError(f"memberships must be (groups, {n} variables, clusters), got {tuple(memberships.shape)}")
+    m = memberships.double().clamp_min(_FLOOR)
+    table = _fit(constraint, m, restarts, iterations, generator)[0]
+    return constraint.posterior(torch.einsum("dk,isk->isd", table, m).log()).to(memberships.dtype)
+
+
+def _symbols(constraint: Constraint, restarts: int, iterations: int) -> int:
+    """How many symbols there are to name."""
+    if len(set(constraint.sizes)) != 1:
+        raise UserError("align renames one set of symbols: every variable must have the same number of values")
+    if restarts < 1 or iterations < 1:
+        raise UserError(f"restarts and iterations must be at least 1, got {restarts} and {iterations}")
+    return constraint.sizes[0]
 
 
 def _fit(
     constraint: Constraint, m: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
-) -> tuple[Tensor, Tensor]:
-    """The best emission tables that EM finds, best first, (tables, symbols, clusters), and their posteriors."""
+) -> Tensor:
+    """The best emission tables that EM finds, best first, (tables, symbols, clusters); some of the groups will do."""
     if len(m) > _GROUPS:
         m = m[torch.randperm(len(m), generator=generator, device=m.device)[:_GROUPS]]
     c, clusters = constraint.sizes[0], m.shape[2]
@@ -171,8 +182,7 @@ def _fit(
             table, e, posterior, fit = table[kept], e[kept], posterior[kept], fit[kept]
         table = table * torch.einsum("risd,isk->rdk", posterior / e, m) + 0.1 / clusters
         table = table / table.sum(dim=2, keepdim=True)
-    best = fit.topk(min(10, len(fit))).indices
-    return table[best], posterior[best]
+    return table[fit.topk(min(10, len(fit))).indices]
 
 
 def _swap_while_better(order: Tensor, value: float, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, float]:

@@ -306,7 +306,7 @@ class Constraint:
     def is_satisfied(self, values: Any) -> Tensor:
         """Whether groups of values, (groups, variables), satisfy the constraint, (groups,)."""
         self._one("is_satisfied")
-        rows = values.tolist() if hasattr(values, "tolist") else [list(row) for row in values]
+        rows = [row.tolist() if hasattr(row, "tolist") else row for row in values]
         index = self._index_of(rows)
         if not rows:
             return torch.zeros(0, dtype=torch.bool)
@@ -369,7 +369,7 @@ class Constraint:
     def __invert__(self) -> "Constraint":
         self._one("~")
         if self._diagram is not None:
-            return Constraint._from_diagram(self._diagram.complement(), self.domains)
+            return Constraint._from_diagram(self._diagram.complement(), self.domains, self.variables)
         return self._compile("not", [self], lambda space, nodes: space.negation(nodes[0]))
 
     def __getitem__(self, query: str | int) -> "Constraint":
@@ -378,7 +378,7 @@ class Constraint:
         wanted = query if isinstance(query, int) else names.index(query) if query in names else None
         if wanted is None or not -len(names) <= wanted < len(names):
             raise UserError(f"no query {query!r}; there are: {', '.join(names) or 'none'}")
-        c = self.circuit
+        c, wanted = self.circuit, wanted % len(names)  # the evidence comes after the last query
         roots = c.roots[[wanted, -1]] if self._conditional else c.roots[[wanted]]
         return Constraint(
             Circuit(c.columns, c.kinds, c.starts, c.children, roots),
@@ -428,14 +428,16 @@ class Constraint:
         return cls._from_diagram(from_solutions(assignments, sizes), domains)
 
     @classmethod
-    def _from_diagram(cls, diagram: Diagram, domains: Sequence[Domain]) -> "Constraint":
+    def _from_diagram(
+        cls, diagram: Diagram, domains: Sequence[Domain], variables: Sequence[str] | None = None
+    ) -> "Constraint":
         if diagram.is_false or diagram.is_true:
             raise _trivial(diagram.is_true)
         circuit = diagram.circuit()
         sizes = [len(domain) for domain in domains]
         if circuit.counts[int(circuit.roots[0])] * len(sizes) < 2 * circuit.edges:
             circuit = from_table(circuit.solutions(sizes), sizes)  # so few that a list is smaller
-        return cls(circuit, domains, diagram=diagram)
+        return cls(circuit, domains, variables=variables, diagram=diagram)
 
     def _combine(self, other: "Constraint", both: bool) -> "Constraint":
         self._one("&" if both else "|")
@@ -447,7 +449,8 @@ class Constraint:
             )
         if self._diagram is not None and other._diagram is not None:
             budget = Budget(Limits(), "combine fewer constraints")
-            return Constraint._from_diagram(self._diagram.product(other._diagram, both, budget), self.domains)
+            diagram = self._diagram.product(other._diagram, both, budget)
+            return Constraint._from_diagram(diagram, self.domains, self.variables)
         name = "and" if both else "or"
         return self._compile(name, [self, other], lambda space, nodes: (space.all if both else space.any)(nodes))
 
@@ -488,9 +491,9 @@ class Constraint:
             flat = log_p.reshape(-1, len(sizes) * max(sizes))
             leaves = flat if len(set(sizes)) == 1 else flat[:, self._columns.to(flat.device)]
         else:
-            given = [tuple(x.shape[-1:]) for x in log_p]
-            if given != [(size,) for size in sizes]:
-                raise UserError(f"log_p must hold a tensor for each of {sizes} values, got {[g[0] for g in given]}")
+            given = [tuple(x.shape) for x in log_p]
+            if [g[-1:] for g in given] != [(size,) for size in sizes] or len({g[:-1] for g in given}) != 1:
+                raise UserError(f"log_p must hold a tensor (groups, values) for each of {sizes} values, got {given}")
             shape = log_p[0].shape[:-1]
             leaves = torch.cat([x.reshape(-1, x.shape[-1]) for x in log_p], dim=1)
         if self._fixed:
@@ -508,12 +511,12 @@ class Constraint:
         numbers = [{value: k for k, value in enumerate(domain)} for domain in self.domains]
         index = []
         for row in rows:
-            if len(row) != len(numbers):
-                raise UserError(f"values must be rows of {len(numbers)}, one for each variable, got {list(row)!r}")
-            try:
-                index.append([number[value] for number, value in zip(numbers, row, strict=True)])
-            except KeyError as error:
-                raise UserError(f"value {error.args[0]!r} is in no domain of its variable") from None
+            if not isinstance(row, Sequence) or len(row) != len(numbers):
+                raise UserError(f"values must be rows of {len(numbers)}, one for each variable, got {row!r}")
+            for i, (number, value) in enumerate(zip(numbers, row, strict=True)):
+                if not isinstance(value, Hashable) or value not in number:
+                    raise UserError(f"variable {self.variables[i]} must have a value of its domain, got {value!r}")
+            index.append([number[value] for number, value in zip(numbers, row, strict=True)])
         return torch.tensor(index, dtype=torch.long)
 
     def _one(self, what: str) -> None:
@@ -529,20 +532,28 @@ def _trivial(everything: bool) -> UserError:
 
 def _is_domain_list(domain: Any) -> bool:
     """Whether it holds domains rather than values."""
-    return not isinstance(domain, range | str) and all(isinstance(d, list | tuple | range) for d in domain)
+    if isinstance(domain, range | str) or not isinstance(domain, Iterable):
+        return False
+    return all(isinstance(d, list | tuple | range) for d in domain)
+
+
+def checked_domain(domain: Domain, name: str = "domain") -> list[Any]:
+    """The values of a variable: different ones, at least one."""
+    if not isinstance(domain, Iterable):
+        use = f"; use range({domain})" if isinstance(domain, int) else ""
+        raise UserError(f"{name} must be the values of a variable, got {domain!r}{use}")
+    values = list(domain)
+    if not all(isinstance(value, Hashable) for value in values):
+        raise UserError(f"{name} must hold values that can be told apart (not lists), got {values!r}")
+    if len(values) < 1 or len(set(values)) != len(values):
+        raise UserError(f"{name} must hold different values, at least one, got {values!r}")
+    return values
 
 
 def _checked_domains(domains: Sequence[Domain]) -> list[Domain]:
-    checked: list[Domain] = []
-    for i, domain in enumerate(domains):
-        if isinstance(domain, int):
-            raise UserError(
-                f"domain {i} must be the values of a variable, got the number {domain}; use range({domain})"
-            )
-        values = list(domain)
-        if len(values) < 1 or len(set(values)) != len(values):
-            raise UserError(f"domain {i} must hold different values, at least one, got {values!r}")
-        checked.append(values)
+    if not isinstance(domains, Iterable):
+        raise UserError(f"domains must be a list, the values of each variable, got {domains!r}")
+    checked: list[Domain] = [checked_domain(domain, f"domain {i}") for i, domain in enumerate(domains)]
     if not checked:
         raise UserError("a constraint needs at least one variable, got no domains")
     return checked

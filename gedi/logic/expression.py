@@ -1,7 +1,7 @@
 """Rules written in Python, kept as expressions so that they can be read variable by variable."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,9 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     "min": min,
     "max": max,
+    "not": lambda x, _: not _truth(x),
 }
+_CONDITIONS = ("==", "!=", "<", "<=", "not")
 
 
 class Expression:
@@ -54,8 +56,14 @@ class Expression:
     def __floordiv__(self, other: Any) -> Any:
         return _binary("//", self, other)
 
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _binary("//", other, self)
+
     def __mod__(self, other: Any) -> Any:
         return _binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _binary("%", other, self)
 
     def __abs__(self) -> Any:
         return maximum(self, -self)
@@ -89,7 +97,7 @@ class Expression:
     __ror__ = __or__
 
     def __invert__(self) -> Any:
-        return _binary("==", self, False)
+        return _binary("not", self, None)
 
     def __bool__(self) -> bool:
         raise UserError(
@@ -186,6 +194,31 @@ def maximum(a: Any, b: Any) -> Any:
     return _binary("max", a, b)
 
 
+def operations(x: Any) -> Iterator[Binary]:
+    """Every operation inside an expression but sums and ``& |``."""
+    if isinstance(x, Binary):
+        yield x
+        yield from operations(x.left)
+        yield from operations(x.right)
+    elif isinstance(x, Sum | Join):
+        for part in x.parts:
+            yield from operations(part)
+
+
+def defined(rule: Expression) -> Any:
+    """The rule, false wherever it divides by zero: Python would raise there, whatever the rest says."""
+    divisors = {key_of(x.right): x.right for x in operations(rule) if x.operation in ("//", "%")}
+    return _join(True, [rule, *(divisor != 0 for divisor in divisors.values())])
+
+
+def _truth(x: Any) -> bool:
+    if x not in (0, 1):
+        raise UserError(
+            f"& | ~ join conditions, which are True or False, got {x!r}; use // and % for the bits of numbers"
+        )
+    return bool(x)
+
+
 def _sum(parts: list[Any]) -> Any:
     constant: Any = 0
     open_: list[Expression] = []
@@ -218,10 +251,11 @@ def _join(every: bool, parts: list[Any]) -> Any:
             open_ |= {key_of(inner): inner for inner in part.parts}
         elif isinstance(part, Expression):
             open_[key_of(part)] = part
-        elif bool(part) != every:
+        elif _truth(part) != every:
             return not every  # one false ends an and, one true an or
     if not open_:
         return every
-    if len(open_) == 1:
-        return next(iter(open_.values()))
+    last = next(iter(open_.values()))
+    if len(open_) == 1 and (isinstance(last, Join) or (isinstance(last, Binary) and last.operation in _CONDITIONS)):
+        return last  # a number stays inside, where it must turn out to be 0 or 1
     return Join(every, tuple(open_.values()), ("&" if every else "|", frozenset(open_)))

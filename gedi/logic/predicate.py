@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gedi.errors import UserError
-from gedi.logic.diagram import Budget, Diagram, from_automaton
-from gedi.logic.expression import Expression, State, Variable
+from gedi.logic.diagram import Budget, Diagram, Limits, from_automaton
+from gedi.logic.expression import Expression, State, Variable, defined, operations
 
 ENUMERATED = 2_000_000  # assignments asked one by one, whole columns at a time
 CALLED = 200_000  # assignments asked one call each, for rules that cannot take columns
@@ -22,6 +22,8 @@ def satisfying(rule: Callable[..., Any], domains: Sequence[Sequence[Any]]) -> np
     if total > ENUMERATED:
         return None
     grid = np.indices(sizes, dtype=np.int32).reshape(len(sizes), -1)
+    if _negates(rule, len(domains)):  # Python's own ~True is -2, which is true
+        return grid[:, diagram_of(rule, domains, Budget(Limits(), "write != or not for ~")).accepts(grid.T)].T
     holds = _by_columns(rule, domains, grid)
     if holds is None:
         if total > CALLED:
@@ -32,7 +34,7 @@ def satisfying(rule: Callable[..., Any], domains: Sequence[Sequence[Any]]) -> np
 
 def diagram_of(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budget: Budget) -> Diagram:
     """The rule as a decision diagram, from one call with expressions in place of values."""
-    expression = rule(*(Variable(i, ("variable", i)) for i in range(len(domains))))
+    expression = _read(rule, len(domains))
     if not isinstance(expression, Expression):
         raise UserError(
             f"a rule over {len(domains)} variables must be an expression of them, got {expression!r} for every "
@@ -41,25 +43,48 @@ def diagram_of(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budge
 
     def step(state: tuple[int, State], value: Any) -> tuple[int, State] | None:
         position, rest = state
-        rule = rest.rule.given(position, value) if isinstance(rest.rule, Expression) else rest.rule
+        try:
+            rule = rest.rule.given(position, value) if isinstance(rest.rule, Expression) else rest.rule
+        except ArithmeticError:
+            return None  # as _ask
+        except TypeError as error:
+            raise UserError(f"the rule must be arithmetic of the values of its variables: {error}") from None
         if not isinstance(rule, Expression) and not rule:
             return None
         return position + 1, State(rule)
 
-    return from_automaton((0, State(expression)), step, lambda state: bool(state[1].rule), domains, budget)
+    return from_automaton((0, State(defined(expression))), step, lambda state: bool(state[1].rule), domains, budget)
+
+
+def _read(rule: Callable[..., Any], n: int) -> Any:
+    """What the rule does with n variables."""
+    try:
+        return rule(*(Variable(i, ("variable", i)) for i in range(n)))
+    except (TypeError, AttributeError) as error:
+        raise UserError(
+            f"a rule over this many assignments is called once, with {n} expressions, which know + - * // % "
+            f"comparisons & | ~ abs minimum maximum: {error}; rewrite it, or use Constraint.from_automaton"
+        ) from None
+
+
+def _negates(rule: Callable[..., Any], n: int) -> bool:
+    """Whether the rule can be read as an expression and uses ``~``."""
+    try:
+        return any(x.operation == "not" for x in operations(_read(rule, n)))
+    except Exception:  # a rule that cannot be read this way is plain Python
+        return False
 
 
 def _by_columns(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], grid: np.ndarray) -> np.ndarray | None:
     """The answers for all assignments at once, or None if the rule cannot take columns or gets them wrong."""
     columns = [_array(domain)[row] for domain, row in zip(domains, grid, strict=True)]
     try:
-        with np.errstate(all="ignore"):
-            answers = np.asarray(rule(*columns))
+        answers = np.asarray(rule(*columns))
     except Exception:  # any error means the same: ask one by one, where the rule's own error will show
         return None
-    if answers.shape != grid.shape[1:] or answers.dtype not in (np.bool_, np.dtype(int), np.dtype(np.uint8)):
+    if answers.shape != grid.shape[1:] or answers.dtype != np.bool_:
         return None
-    holds = answers.astype(bool)
+    holds = answers
     sample = np.random.default_rng(0).choice(len(holds), min(len(holds), 64), replace=False)
     for i in sample:  # operators may mean something else on columns: trust, but check
         if _ask(rule, [domain[k] for domain, k in zip(domains, grid[:, i], strict=True)]) != holds[i]:
@@ -74,13 +99,17 @@ def _ask(rule: Callable[..., Any], values: Sequence[Any]) -> bool:
         raise UserError(f"the rule must take {len(values)} values, one for each variable: {error}") from None
     except ArithmeticError:
         return False  # 1 // 0 == 2 does not hold
+    if isinstance(answer, int | np.integer) and answer not in (0, 1):
+        raise UserError(
+            f"a rule must say True or False, got {answer} for {tuple(values)!r}; compare numbers with something, and "
+            f"write not for ~"
+        )
     return bool(answer)
 
 
 def _array(domain: Sequence[Any]) -> np.ndarray:
-    column = np.asarray(domain)
-    if column.ndim == 1 and column.dtype.kind in "biuf":
-        return column
+    """The values as Python has them: sums of truth values count, nothing overflows, 1 // 0 raises."""
     column = np.empty(len(domain), dtype=object)
-    column[:] = list(domain)
+    for k, value in enumerate(domain):
+        column[k] = value
     return column

@@ -19,8 +19,13 @@ _ABOUT = {
     "nmi": "normalised mutual information with the true classes, whole test set",
     "ami": "the same, adjusted for chance",
     "ari": "adjusted Rand index",
-    "accuracy": "share of points in the right cluster, clusters matched to classes one to one",
+    "accuracy": "share of points in the right cluster; clusters are matched to classes unless a rule names them",
     "clusters_used": "clusters that hold at least one test point",
+    "accuracy_matched": "the same with clusters matched to classes one to one",
+    "constraint_loss": "-log P(constraint) of the training groups",
+    "constraint_satisfied": "share of training groups that satisfy the constraint; no proof: a collapse does too",
+    "validation_constraint_loss": "-log P(constraint) of groups held out",
+    "validation_constraint_satisfied": "share of groups held out that satisfy the constraint",
     "nmi_kmeans": "what k-means makes of the latents (the method itself has no clusters)",
     "cluster_entropy": "1: clusters share the points equally; 0: collapsed to one",
     "effective_rank": "dimensions the embedding really uses",
@@ -62,8 +67,9 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     config = with_method(directory.config())
     folder = directory.path / "figures"
     pictures: list[tuple[str, Path]] = []
-    data = load_data(config, Streams(config.seed))
-    if data.test.shape[1] == 2:
+    if config.data.name.endswith("-addition"):
+        pictures.append(("The symbols", symbol_gallery(directory, folder / "symbols.png")))
+    elif (data := load_data(config, Streams(config.seed))).test.shape[1] == 2:
         model, box = directory.load_model()
         points = load_file(directory.path / "model" / "points.safetensors")
         title = "test data" if data.test_labels is None else "test data, true classes"
@@ -85,6 +91,14 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     if directory.metrics():
         pictures.append(("Training", figures.training_curves(directory.metrics(), folder / "training.png")))
     return pictures
+
+
+def symbol_gallery(directory: RunDirectory, path: Path) -> Path:
+    """The test images that a run calls by each name."""
+    config = with_method(directory.config())
+    points = load_file(directory.path / "model" / "points.safetensors")
+    names = range(config.model.clusters or int(points["predicted"].max()) + 1)
+    return figures.symbols(points["images"], points["shown"], points["shown_labels"], names, path)
 
 
 def _embed(path: Path) -> str:

@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from gedi.random import Streams
 from gedi.report import figures
+from gedi.report.page import symbol_gallery
 from gedi.runs import RunDirectory, load_data
 
 Scores = Mapping[tuple[str, str, int | None], Sequence[float]]
@@ -51,6 +52,11 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         figures.landscape(middle, model.energy, box, run.config().walk, starts, "density, walks")
         figures.scatter(bottom, points["samples"], None, "samples", box)
     return figures.save(figure, path)
+
+
+def symbols(run: RunDirectory, path: Path) -> Path:
+    """The test images that a run calls by each name."""
+    return symbol_gallery(run, path)
 
 
 def against_steps(

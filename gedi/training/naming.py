@@ -73,7 +73,7 @@ def align_prototypes(
     renamed = align(constraint, grouped_log_p(weight), restarts=naming.restarts, generator=generator)
     proposals: list[tuple[Tensor, Tensor | None]] = [(weight[renamed.permutation], renamed.permutation)]
     clusters = min(_FINER * len(weight), len(points) // 2)
-    if clusters > len(weight):
+    if naming.decode and clusters > len(weight):
         seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
         fine = KMeans(clusters, n_init=3, random_state=seed).fit(looks.cpu().numpy())
         centres = F.normalize(torch.from_numpy(fine.cluster_centers_).to(looks), dim=1)

@@ -70,6 +70,7 @@ class Naming:
     constraint: Constraint
     moments: tuple[float, ...]
     restarts: int = 200
+    decode: bool = True  # prototypes may also be drawn anew, from finer clusters
 
     def due(self, iteration: int, iterations: int) -> bool:
         """Whether this iteration begins with an alignment."""
