@@ -124,7 +124,7 @@ def _paper(triplets: int, epochs: int) -> dict[str, Any]:
 ADDITION_PRESETS: dict[str, dict[str, Any]] = {
     "addition-100": merge(_RECIPE, {"data": {"triplets": 100}}),
     "addition-1000": merge(_RECIPE, {"data": {"triplets": 1000}, "stage2": {"iterations": 500}}),
-    "addition-10000": merge(_RECIPE, {"data": {"triplets": 10_000}, "stage2": {"iterations": 1500}}),
+    "addition-10000": merge(_RECIPE, {"data": {"triplets": 10_000}, "stage2": {"iterations": 1000}}),
     "digits-addition": _DIGITS,
     "addition-100-paper": _paper(100, epochs=100),
     "addition-1000-paper": _paper(1000, epochs=30),
