@@ -1,0 +1,24 @@
+"""The paper's tables and figures, published figures beside ours."""
+
+from pathlib import Path
+
+from gedi.errors import unknown
+from gedi.tables import engine
+from gedi.tables.addition import ADDITION_TABLES
+from gedi.tables.engine import Cell, TableSpec
+from gedi.tables.toy import TOY_TABLES
+
+TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES}
+
+__all__ = ["TABLES", "Cell", "TableSpec", "write_table"]
+
+
+def write_table(
+    name: str, *, profile: str, seeds: range, out: Path, jobs: int | None = None, data_dir: Path | None = None
+) -> str:
+    """Run what is missing of a table and write it; returns the Markdown."""
+    if name not in TABLES:
+        raise unknown("table", name, TABLES)
+    return engine.write_table(
+        TABLES[name], name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir
+    )
