@@ -50,8 +50,8 @@ def assess(
     points = {"predicted": predicted}
     if data.test.dim() == 4 and data.test_labels is not None:
         # some of them for the pictures, so that a report needs no data files
-        points |= {"images": data.test[:SHOWN].contiguous(), "shown": predicted[:SHOWN].contiguous()}
-        points["shown_labels"] = data.test_labels[:SHOWN].contiguous()
+        points |= {"images": data.test[:SHOWN].clone(), "shown": predicted[:SHOWN].clone()}
+        points["shown_labels"] = data.test_labels[:SHOWN].clone()
     metrics: dict[str, Any] = {}
     if data.test_labels is not None:
         labels = data.test_labels.numpy()

@@ -331,14 +331,7 @@ def execute(
     train(prepared, checkpoint)
     directory.save_model(prepared)
     assessing = time.perf_counter()
-    metrics, points = assess(
-        trainer.model,
-        prepared.method_config,
-        prepared.data,
-        prepared.box,
-        prepared.streams,
-        prepared.constraint,
-    )
+    metrics, points = _assess(prepared)
     save_file(points, directory.path / "model" / "points.safetensors")
     losses = trainer.selection_losses
     now = time.perf_counter()
@@ -361,6 +354,22 @@ def execute(
     }
     directory.write("results.json", json.dumps(results, indent=2) + "\n")
     return results
+
+
+def assess_run(prepared: Prepared) -> Record:
+    """Every figure of a trained run that is kept in memory."""
+    return _assess(prepared)[0]
+
+
+def _assess(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
+    return assess(
+        prepared.trainer.model,
+        prepared.method_config,
+        prepared.data,
+        prepared.box,
+        prepared.streams,
+        prepared.constraint,
+    )
 
 
 def versions() -> dict[str, str]:

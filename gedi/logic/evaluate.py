@@ -84,8 +84,9 @@ class _LayeredFunction(torch.autograd.Function):
         values[circuit.nodes] = 0.0
         values[circuit.nodes + 1] = -torch.inf
         for product, row, arity, children in groups:
-            below = values[children].view(arity, -1, n)
-            here = values[row : row + below.shape[1]]
+            nodes = len(children) // arity
+            below = values[children].view(arity, nodes, n)
+            here = values[row : row + nodes]
             if product:
                 torch.sum(below, dim=0, out=here)
             else:
@@ -108,12 +109,12 @@ class _LayeredFunction(torch.autograd.Function):
             nodes = len(children) // arity
             above = flow[row : row + nodes]
             if product:
-                shares = above.expand(arity, nodes, n)
+                shares = above.repeat(arity, 1)  # a copy also for an arity of one
             else:
                 here = values[row : row + nodes]
                 shares = values[children].view(arity, nodes, n).sub_(torch.where(torch.isneginf(here), 0.0, here))
-                shares = shares.exp_().mul_(above)
-            flow.index_add_(0, children, shares.reshape(-1, n))
+                shares = shares.exp_().mul_(above).view(arity * nodes, n)
+            flow.index_add_(0, children, shares)
         return flow[: circuit.columns].t(), None
 
 
@@ -139,7 +140,7 @@ class KLay:
         """(groups, columns) -> (groups, roots)."""
         module = self.module if leaves.device.type == "cpu" else self.module.to(leaves.device)
         out: Tensor = module(leaves, torch.zeros_like(leaves))
-        return out
+        return out.masked_fill(torch.isneginf(out), -torch.inf)  # nothing flows from an impossible root
 
 
 def evaluator(circuit: Circuit, backend: Backend | None = None) -> Evaluator:
