@@ -9,7 +9,9 @@ READY  := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/gedi run circles --seed 0 --out runs/demo --overwrite
 	@echo
-	@echo "open runs/demo/report.html"
+	$(BIN)/gedi run digits-addition --seed 0 --out runs/demo-addition --overwrite
+	@echo
+	@echo "open runs/demo/report.html (clusters and density) and runs/demo-addition/report.html (names from sums)"
 
 test: check
 	$(BIN)/python -m pytest -n 2

@@ -6,7 +6,6 @@ Groups of four images of handwritten digits, each group in rising order. Nobody 
 """
 
 import numpy as np
-import torch
 
 from gedi.config import override, parse
 from gedi.data import Dataset, load_digits

@@ -48,10 +48,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "jem": {"n_init": 1, "stage1": {"weights": _NO_CLUSTERS}, "stage2": {"weights": _NO_CLUSTERS}},
     # The noise view and Sinkhorn alone.
     "swav": {
+        "constraint": _NO_RULE,
         "stage1": {"iterations": 0},
-        "stage2": {
-            "weights": {**_NO_DENSITY, "negative_free": 0.0, "cluster_walk": 0.0},
-        },
+        "stage2": {"weights": {**_NO_DENSITY, **{name: 0.0 for name in _NO_CLUSTERS if name != "cluster_noise"}}},
     },
     "no-nf": _NO_NF,
     # Nothing to freeze before stage 2, so the walks follow the energy as it learns.
@@ -191,7 +190,7 @@ def _augment(config: Config) -> Augment | None:
     parts = [
         part
         for part in (
-            CropAndColour(a.crop, a.jitter, a.grayscale),
+            CropAndColour(a.crop, a.jitter, a.grayscale, config.data.mean, config.data.std),
             Warp(a.rotation, a.shear, a.scale, a.shift, a.elastic),
         )
         if not part.is_identity

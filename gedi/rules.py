@@ -30,13 +30,15 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
     return constraint
 
 
-def check_constraint(constraint: Constraint, symbols: int, group_size: int) -> None:
+def check_constraint(constraint: Constraint, symbols: int, group_size: int, groups: int) -> None:
     """A constraint must speak of groups as they come, and of the symbols there are."""
     if len(constraint.domains) != group_size:
         raise UserError(
             f"a constraint over {len(constraint.domains)} variables needs groups of as many points, got groups of "
             f"{group_size}; see data.group_size"
         )
+    if groups == 0:
+        raise UserError(f"a constraint needs training points in groups of {group_size}, got 0 groups")
     if set(constraint.sizes) != {symbols}:
         raise UserError(
             f"every variable of the constraint must have the {symbols} symbols that the network tells apart, "

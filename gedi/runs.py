@@ -264,7 +264,7 @@ def prepare(
     # for the figures a rule counts even where the method does without it
     constraint = constraint or build_constraint(config.constraint, clusters)
     if constraint is not None:
-        check_constraint(constraint, clusters, data.group_size)
+        check_constraint(constraint, clusters, data.group_size, data.groups)
     fabric = Fabric(accelerator=accelerator, devices=1)
     box = Box.around(data.train, config.sampling.margin)
     on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))

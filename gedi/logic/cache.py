@@ -43,7 +43,8 @@ def load(key: str) -> tuple[Circuit, dict[str, Any]] | None:
     if place is None:
         return None
     try:
-        with np.load(place / f"{key}.npz", allow_pickle=False) as stored:
+        # NumPy itself leaves a damaged file open
+        with (place / f"{key}.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
             about = json.loads(str(stored["about"]))
             circuit = Circuit(
                 int(stored["columns"]), stored["kinds"], stored["starts"], stored["children"], stored["roots"]

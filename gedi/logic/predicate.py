@@ -60,7 +60,7 @@ def _read(rule: Callable[..., Any], n: int) -> Any:
     """What the rule does with n variables."""
     try:
         return rule(*(Variable(i, ("variable", i)) for i in range(n)))
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, ArithmeticError) as error:
         raise UserError(
             f"a rule over this many assignments is called once, with {n} expressions, which know + - * // % "
             f"comparisons & | ~ abs minimum maximum: {error}; rewrite it, or use Constraint.from_automaton"

@@ -6,7 +6,7 @@ from gedi.config import merge
 
 _NO_TOY_TERMS = {"generative": 0.0, "denoising": 0.0, "negative_free": 0.0, "cluster_noise": 0.0, "cluster_walk": 0.0}
 
-# Chosen on triplets held out of the training images, by the rule and without labels: docs/decisions/0009-addition.md.
+# Chosen on triplets held out of the training images, by the rule and without labels: docs/decisions/0010-addition.md.
 _RECIPE: dict[str, Any] = {
     "n_init": 1,
     "log_every": 20,

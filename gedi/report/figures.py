@@ -91,11 +91,13 @@ def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: WalkConfig | None, sta
 def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
     """Every term against the iteration, a panel for each leg of the training."""
     legs: dict[str, list[dict[str, Any]]] = {}
+    renamed: dict[str, list[int]] = {}
     for record in records:
-        if "event" in record:
-            continue
         name = record["stage"] + (f", try {record['restart'] + 1}" if "restart" in record else "")
-        legs.setdefault(name, []).append(record)
+        if "event" not in record:
+            legs.setdefault(name, []).append(record)
+        elif record["prototypes"] != "kept":
+            renamed.setdefault(name, []).append(record["iteration"])
     figure, axes = new_figure(max(len(legs), 1), size=4.2)
     skipped = ("stage", "iteration", "restart", "loss")
     for ax, (name, lines) in zip(axes, legs.items(), strict=False):
@@ -106,6 +108,8 @@ def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
                 label=term.replace("_", " "),
                 color=COLOURS[i % len(COLOURS)],
             )
+        for i, iteration in enumerate(renamed.get(name, ())):
+            ax.axvline(iteration, color="#cbd5e0", zorder=0, label=None if i else "symbols aligned")
         ax.set_yscale("symlog", linthresh=0.01)
         ax.set_xlabel("iteration")
         ax.set_title(name)
@@ -117,7 +121,9 @@ def symbols(
     images: Tensor, predicted: Tensor, labels: Tensor | None, names: Sequence[Any], path: Path, columns: int = 16
 ) -> Path:
     """What the network calls by each name: a row of test images for each symbol, wrong ones framed."""
-    figure, (ax,) = new_figure(1, size=5.2)
+    figure = Figure(figsize=(0.4 * columns, 0.4 * len(names) + 0.4), layout="constrained", dpi=_DPI)
+    FigureCanvasAgg(figure)
+    ax = figure.add_subplot()
     side = images.shape[-1]
     canvas = np.ones(((side + 2) * len(names), (side + 2) * columns))
     low, high = float(images.min()), float(images.max())

@@ -19,6 +19,4 @@ def write_table(
     """Run what is missing of a table and write it; returns the Markdown."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
-    return engine.write_table(
-        TABLES[name], name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir
-    )
+    return engine.write_table(TABLES[name], name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir)

@@ -92,7 +92,9 @@ def write_table(
     out.mkdir(parents=True, exist_ok=True)
     _check_same_profile(out, profile)
     cells = spec.cells(seeds)
-    _run_missing(cells, profile, out, jobs or os.cpu_count() or 1, data_dir, lambda: _write(spec, name, profile, cells, out))
+    _run_missing(
+        cells, profile, out, jobs or os.cpu_count() or 1, data_dir, lambda: _write(spec, name, profile, cells, out)
+    )
     return _write(spec, name, profile, cells, out, figures=True)
 
 
@@ -189,8 +191,6 @@ def _as_markdown(
     lines += ["", *notes, ""]
     lines += [f"![{path.stem}]({path.name})" for path in pictures]
     return "\n".join(lines) + "\n"
-
-
 
 
 def first_seed(done: Mapping[Cell, RunDirectory]) -> dict[tuple[str, str], RunDirectory]:

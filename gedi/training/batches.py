@@ -33,8 +33,10 @@ class Batches:
         self.group_size = group_size
         loose = n - groups * group_size
         if free is None:
-            share = 0 if loose == 0 else batch_size if groups == 0 else round(batch_size * loose / n)
-            free = batch_size - (batch_size - share) // group_size * group_size if groups and loose else share
+            free = round(batch_size * loose / n)
+            if groups and loose:  # what a cut group leaves over is free; without any group a constraint has nothing
+                whole = max(1, (batch_size - free) // group_size)
+                free = max(0, batch_size - whole * group_size)
         grouped = batch_size - free
         if grouped % group_size:
             raise UserError(

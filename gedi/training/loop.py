@@ -263,6 +263,8 @@ class Trainer:
         """Give the clusters the names that fit the constraint best, if its loss drops. No label takes part."""
         naming = leg.stage.naming
         assert naming is not None
+        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+            raise self._diverged(leg, ["weights"])
         found = align_prototypes(
             self.model,
             self.train[: self.groups * self.group_size],
@@ -287,7 +289,7 @@ class Trainer:
                 moment.copy_(torch.zeros_like(moment) if found.permutation is None else moment[found.permutation])
         for average, parameter in zip(self.average, self.model.parameters(), strict=False):
             if parameter is prototypes:
-                average.copy_(found.prototypes)
+                average.copy_(found.prototypes if found.permutation is None else average[found.permutation])
         prototypes.copy_(found.prototypes)
 
     def _walk(self, stage: Stage, index: Tensor, x: Tensor) -> Tensor | None:
@@ -318,11 +320,14 @@ class Trainer:
         record |= {"loss": loss.item()} | {name: term.item() for name, term in terms.items()} | info
         bad = [name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)]
         if bad:
-            raise DivergenceError(
-                f"{leg.stage.name} diverged by iteration {self.iteration}: {', '.join(bad)} not finite; lower "
-                f"the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
-            )
+            raise self._diverged(leg, bad)
         self.on_log(record)
+
+    def _diverged(self, leg: Leg, bad: Sequence[str]) -> DivergenceError:
+        return DivergenceError(
+            f"{leg.stage.name} diverged by iteration {self.iteration}: {', '.join(bad)} not finite; lower "
+            f"the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
+        )
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:

@@ -78,7 +78,7 @@ def align_prototypes(
         fine = KMeans(clusters, n_init=3, random_state=seed).fit(looks.cpu().numpy())
         centres = F.normalize(torch.from_numpy(fine.cluster_centers_).to(looks), dim=1)
         memberships = (looks @ centres.t() / temperature).softmax(dim=1).view(groups, size, -1)
-        symbols = decode(constraint, memberships, restarts=naming.restarts // 2, generator=generator)
+        symbols = decode(constraint, memberships, restarts=max(1, naming.restarts // 2), generator=generator)
         means = symbols.reshape(len(points), -1).t() @ looks  # (c, d)
         proposals.append((F.normalize(means, dim=1), None))
     before = loss(weight)

@@ -15,6 +15,7 @@ class CropAndColour:
         crop: pixels of padding before the crop back to the old size.
         jitter: probability of a colour jitter (0.4, 0.4, 0.4, 0.1); needs three channels.
         grayscale: probability of losing the colours; needs three channels.
+        mean, std: what the images, once in [0, 1], were shifted and scaled by; colours are changed in [0, 1].
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
@@ -25,6 +26,8 @@ class CropAndColour:
     crop: int = 0
     jitter: float = 0.0
     grayscale: float = 0.0
+    mean: float = 0.0
+    std: float = 1.0
     _made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -39,8 +42,8 @@ class CropAndColour:
         devices = [x.device] if x.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):  # kornia draws from the global stream
             torch.manual_seed(seed)
-            out: Tensor = self._pipeline(x.shape)(x)
-        return out
+            out: Tensor = self._pipeline(x.shape)(x * self.std + self.mean)
+        return (out - self.mean) / self.std
 
     def _pipeline(self, shape: torch.Size) -> Any:
         key = str(tuple(shape[1:]))
