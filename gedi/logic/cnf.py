@@ -100,7 +100,7 @@ def compile_clauses(
 
     # neighbours first: clauses over the same variables meet early, while the diagrams are small
     ordered = sorted(clauses, key=lambda clause: sorted(abs(x) for x in clause))
-    formula = space.compiled(space.all(space.any(literal(x) for x in clause) for clause in ordered))
+    formula = space.compiled(space.all_of_many(space.any(literal(x) for x in clause) for clause in ordered))
     if space.is_false(formula) or space.is_true(formula):
         return None, space.is_true(formula)
     return space.circuit([formula]), False

@@ -40,6 +40,7 @@ class Space:
             for other in range(self.sizes[variable]):
                 if other != k:
                     node = node & self._manager.literal(-(first + other + 1))
+            node.ref()
             self._values[variable, k] = node
         return self._values[variable, k]
 
@@ -49,6 +50,20 @@ class Space:
         for node in nodes:
             result = result & node
             self.budget.check(self._manager.size())
+        return result
+
+    def all_of_many(self, nodes: Iterable[SddNode]) -> SddNode:
+        """The same for many formulas that nobody else holds: what is left over on the way is freed."""
+        result = self.true
+        for node in nodes:
+            joined = result & node
+            joined.ref()
+            if result is not self.true:
+                result.deref()
+            result = joined
+            if self._manager.dead_size() > self.budget.limits.size // 4:
+                self._manager.garbage_collect()
+            self.budget.check(self._manager.live_size())
         return result
 
     def any(self, nodes: Iterable[SddNode]) -> SddNode:
