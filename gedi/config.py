@@ -79,6 +79,7 @@ class ModelConfig(Section):
     first: Literal["silu", "leaky_relu", "sine"] = "sine"
     sharpness: Width | None = 4.0
     extent: Width = 1.0
+    head: Literal["prototypes", "linear"] = "prototypes"  # linear: a plain classifier, for logic alone
     projector: Positive = 16
     normalise_latent: bool = False  # the head begins with batch norm and LeakyReLU on the latent
     embedding: Positive = 8

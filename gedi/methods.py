@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gedi.config import Config, StageConfig, Weights, merge
 from gedi.errors import UserError, unknown
 from gedi.logic import Constraint
-from gedi.nn import MLP, ConvEncoder, Model, Projector, Prototypes, ResNet8
+from gedi.nn import MLP, Classifier, ConvEncoder, Model, Passthrough, Projector, Prototypes, ResNet8
 from gedi.random import Streams
 from gedi.sampling import Box, Initial, Langevin, Normal, Teleport
 from gedi.training import (
@@ -58,9 +58,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no-nf-2-enc": merge(_NO_NF, {"model": {"second_encoder": True}}),
     # Everything but the knowledge; not even the shares of symbols that it implies.
     "no-constraint": {"constraint": _NO_RULE, "stage2": {"weights": {"constraint": 0.0}}},
-    # The knowledge and nothing else: what DeepProbLog trains.
+    # The knowledge and nothing else: what DeepProbLog trains, a softmax classifier by its rule.
     "logic-alone": {
         "n_init": 1,
+        "model": {"head": "linear"},
         "constraint": {"align": (), "start": 0.0, "ramp": 0.0},
         "stage1": {"iterations": 0},
         "stage2": {"weights": {**_NO_CLUSTERS, **_NO_DENSITY, "constraint": 1.0}},
@@ -104,10 +105,16 @@ def build_model(config: Config, shape: Sequence[int], clusters: int, streams: St
     """The network of a config for points of a shape, drawn from the run's streams."""
     m = config.model
     latent = m.width if m.encoder == "resnet8" else m.latent
+    if m.head == "linear":
+        projector: nn.Module = Passthrough()
+        prototypes: nn.Module = Classifier(latent, clusters, streams["head"])
+    else:
+        projector = Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent)
+        prototypes = Prototypes(m.embedding, clusters, m.temperature, streams["head"])
     return Model(
         _encoder(config, shape, streams["encoder"]),
-        Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent),
-        Prototypes(m.embedding, clusters, m.temperature, streams["head"]),
+        projector,
+        prototypes,
         latent_dim=latent,
         generative_encoder=_encoder(config, shape, streams["generative_encoder"]) if m.second_encoder else None,
         generator=streams["direction"],
@@ -249,6 +256,8 @@ def _terms(
     weights: Weights, stage: StageConfig, config: Config, constraint: Constraint | None
 ) -> dict[str, tuple[Weight, Term]]:
     c, rule = config.cluster, config.constraint
+    if config.model.head == "linear" and config.constraint.align:
+        raise UserError("symbols are aligned by their prototypes: constraint.align needs model.head=prototypes")
     if weights.constraint > 0 and constraint is None:
         raise UserError("a weight on the constraint needs a constraint: see constraint.rule")
     log_prior = constraint.marginals().mean(dim=0).log() if constraint and rule.prior == "rule" else None

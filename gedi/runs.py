@@ -137,7 +137,7 @@ class RunDirectory:
         save_file({name: x.contiguous() for name, x in weights.items()}, folder / "model.safetensors")
         shape = {
             "shape": list(prepared.data.train.shape[1:]),
-            "clusters": weights["prototypes.weight"].shape[0],
+            "clusters": prepared.clusters,
             "low": prepared.box.low.tolist(),
             "high": prepared.box.high.tolist(),
             "config": prepared.method_config.model_dump(mode="json"),
@@ -236,6 +236,7 @@ class Prepared:
     streams: Streams
     trainer: Trainer
     constraint: Constraint | None
+    clusters: int
 
 
 def prepare(
@@ -282,7 +283,7 @@ def prepare(
         groups=data.groups,
         labels=_labels_for_upper_bound(method_config, data, fabric),
     )
-    return Prepared(config, method_config, data, box, streams, trainer, constraint)
+    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters)
 
 
 def _labels_for_upper_bound(config: Config, data: Dataset, fabric: Fabric) -> Tensor | None:

@@ -4,11 +4,11 @@ import csv
 
 import pytest
 
-from gedi import tables
 from gedi.config import override, parse
 from gedi.errors import UserError
 from gedi.presets import preset
-from gedi.tables import T_VALUES, TABLES, VARIANTS, Cell, write_table
+from gedi.runs import RunDirectory
+from gedi.tables import TABLES, Cell, engine, toy, write_table
 
 TINY = (
     "data.n_train=300", "data.n_test=100", "stage1.iterations=10", "stage2.iterations=10", "sampling.buffer=500",
@@ -21,15 +21,16 @@ def tiny(monkeypatch):
     """The same cells, made tiny, run in this process."""
     ran = []
 
-    def run_here(cells, profile, out, jobs):
+    def run_here(cells, profile, out, jobs, data_dir=None, written=lambda: None):
         for cell in cells:
-            if not tables._finished(out / "cells" / cell.folder):
+            if not engine._finished(out / "cells" / cell.folder):
                 steps = () if cell.steps else ("walk.steps=3",)
                 small = Cell(cell.row, cell.column, cell.seed, cell.steps, (*cell.settings, *TINY, *steps))
-                tables.run_cell(small, profile, out)
+                engine.run_cell(small, profile, out, data_dir)
                 ran.append(cell.folder)
+                written()
 
-    monkeypatch.setattr(tables, "_run_missing", run_here)
+    monkeypatch.setattr(engine, "_run_missing", run_here)
     return ran
 
 
@@ -41,8 +42,17 @@ def test_the_toy_table_has_the_papers_columns_and_the_control():
 
 def test_the_ablation_has_four_variants_and_five_lengths():
     walked = [cell for cell in TABLES["toy-ablation"].cells(range(5)) if cell.steps is not None]
-    assert T_VALUES == (1, 2, 5, 8, 10)
-    assert len(walked) == 2 * len(VARIANTS) * 5 * 5
+    assert toy.T_VALUES == (1, 2, 5, 8, 10)
+    assert len(walked) == 2 * len(toy.VARIANTS) * 5 * 5
+
+
+def test_the_addition_table_has_the_papers_sizes_and_methods():
+    cells = TABLES["addition"].cells(range(5))
+    assert len(cells) == 3 * 4 * 5
+    assert {cell.row for cell in cells} == {"addition-100", "addition-1000", "addition-10000"}
+    methods = {parse(override(preset(cell.row), list(cell.settings))).method for cell in cells}
+    assert methods == {"gedi", "no-constraint", "logic-alone", "supervised"}
+    assert cells[0].row == "addition-10000"  # the long ones first
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
@@ -68,12 +78,13 @@ def test_a_table_is_written_and_goes_on_where_it_was(tiny, tmp_path, profile):
     assert (tmp_path / "landscape.png").is_file()
     write_table("toy", profile=profile, seeds=range(1), out=tmp_path)
     assert len(tiny) == 8
-    write_table("toy", profile=profile, seeds=range(2), out=tmp_path)
-    assert len(tiny) == 16
+    (tmp_path / "cells" / tiny[3] / "results.json").unlink()  # a cell that was stopped
+    write_table("toy", profile=profile, seeds=range(1), out=tmp_path)
+    assert tiny[8:] == [tiny[3]]
 
 
 def test_the_ablation_draws_its_curves(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "T_VALUES", (2,))
+    monkeypatch.setattr(toy, "T_VALUES", (2,))
     text = write_table("toy-ablation", profile="laptop", seeds=range(1), out=tmp_path)
     assert "no NF, 2 enc." in text
     assert (tmp_path / "ablation.png").is_file()
@@ -82,14 +93,15 @@ def test_the_ablation_draws_its_curves(tiny, tmp_path, monkeypatch):
 
 def test_a_cell_that_diverges_is_reported_and_not_hidden(tiny, tmp_path):
     cells = [Cell("circles", "GEDI", 0, None, ("stage1.learning_rate=1e30", "sampling.metropolis=false"))]
-    tables._run_missing(cells, "laptop", tmp_path, 1)
-    result = tables._result(tables.RunDirectory(tmp_path / "cells" / cells[0].folder))
-    row = tables._row(("circles", "GEDI", None), [result])
+    engine._run_missing(cells, "laptop", tmp_path, 1)
+    result = engine._result(RunDirectory(tmp_path / "cells" / cells[0].folder))
+    (row,) = engine._rows(TABLES["toy"], {cells[0]: result})
     assert row["NMI"] == "diverged"
     assert row["runs"] == "1, 1 diverged"
 
 
-def test_profiles_do_not_mix_in_one_directory(tiny, tmp_path):
+def test_profiles_do_not_mix_in_one_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_run_missing", lambda *args: None)
     write_table("toy", profile="laptop", seeds=range(1), out=tmp_path)
     with pytest.raises(UserError, match="holds the laptop profile"):
         write_table("toy", profile="paper", seeds=range(1), out=tmp_path)
@@ -98,3 +110,32 @@ def test_profiles_do_not_mix_in_one_directory(tiny, tmp_path):
 def test_an_unknown_table_names_the_nearest(tmp_path):
     with pytest.raises(UserError, match="did you mean 'toy'"):
         write_table("toys", profile="laptop", seeds=range(1), out=tmp_path)
+
+
+def test_missing_cells_are_run_by_another_process_and_the_table_is_written_after_each(tmp_path, capfd):
+    cells = [Cell(row, "SwAV", 0, None, (*TINY, "walk.steps=3", "method=swav")) for row in toy.DATA]
+    written = []
+
+    def count():
+        written.append(len(list(tmp_path.glob("cells/*/results.json"))))
+
+    engine._run_missing(cells, "laptop", tmp_path, 1, None, count)
+    assert len(written) == 2
+    assert written[-1] == 2
+    assert all(engine._finished(tmp_path / "cells" / cell.folder) for cell in cells)
+    assert "0 of 2 cells are done, 2 to run" in capfd.readouterr().err
+    engine._run_missing(cells, "laptop", tmp_path, 1, None, count)
+    assert len(written) == 2
+    assert "2 of 2 cells are done, 0 to run" in capfd.readouterr().err
+
+
+def test_a_line_says_mean_and_spread_and_how_many_diverged():
+    runs = [{"metrics": {"nmi": x}, "seconds": {"total": 10 * x}} for x in (0.5, 0.7)] + [{"diverged": "at once"}]
+    group = engine.Group(runs)
+    assert group.figure("nmi") == "0.600 ± 0.100"
+    assert group.figure("kl") == ""
+    assert group.seconds() == "6"
+    assert group.count() == "3, 1 diverged"
+    assert group.share(lambda r: r["metrics"]["nmi"] > 0.6) == "1/2"
+    assert group.share(lambda r: None) == ""
+    assert engine.Group([{"diverged": "at once"}]).seconds() == ""

@@ -86,8 +86,19 @@ class Circuit:
             partial[node] = product
         return partial[int(self.roots[root])]
 
-    def _below(self, root: int) -> list[int]:
-        seen, stack = {root}, [root]
+    def below(self, roots: Sequence[int] | np.ndarray) -> "Circuit":
+        """The part of the circuit that some nodes need, with them as roots."""
+        builder = Builder(self.columns)
+        number = list(range(self.columns)) + [-1] * len(self.kinds)
+        for node in self._below(*map(int, roots)):
+            if node >= self.columns:
+                parts = [number[child] for child in self.children_of(node)]
+                make = builder.all if self.kinds[node - self.columns] == AND else builder.any
+                number[node] = make(parts)
+        return builder.circuit([number[int(root)] for root in roots])
+
+    def _below(self, *roots: int) -> list[int]:
+        seen, stack = set(roots), list(roots)
         while stack:
             node = stack.pop()
             if node >= self.columns:

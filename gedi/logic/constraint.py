@@ -278,12 +278,19 @@ class Constraint:
         leaves, shape = self._leaves(log_p)
         out = self._evaluate(leaves)
         if self._conditional:  # P(q | e) = P(q, e) / P(e)
-            out = out[:, :-1] - out[:, -1:]
+            given = out[:, -1:]
+            # evidence that cannot be gives log 0, not NaN
+            out = torch.where(torch.isneginf(given), -torch.inf, out[:, :-1] - given)
         return out.view(shape) if self.queries is None else out.view(*shape, len(self.queries))
 
     def probability(self, p: Tensor | Sequence[Tensor]) -> Tensor:
-        """``P(C)`` from probabilities instead of their logs."""
-        return self.log_prob(p.log() if isinstance(p, Tensor) else [x.log() for x in p]).exp()
+        """``P(C)`` from probabilities instead of their logs; the gradient at a probability of 0 is taken as 0."""
+
+        def log(x: Tensor) -> Tensor:
+            possible = x > 0
+            return torch.where(possible, torch.where(possible, x, 1.0).log(), -torch.inf)
+
+        return self.log_prob(log(p) if isinstance(p, Tensor) else [log(x) for x in p]).exp()
 
     def posterior(self, log_p: Tensor) -> Tensor:
         """``P(y_i = k | C)`` of each group, shaped as ``log_p``: what the constraint says of each symbol."""
@@ -361,9 +368,13 @@ class Constraint:
         return Constraint._from_diagram(Diagram(tuple(levels)), domains)
 
     def __and__(self, other: "Constraint") -> "Constraint":
+        if not isinstance(other, Constraint):
+            return NotImplemented
         return self._combine(other, both=True)
 
     def __or__(self, other: "Constraint") -> "Constraint":
+        if not isinstance(other, Constraint):
+            return NotImplemented
         return self._combine(other, both=False)
 
     def __invert__(self) -> "Constraint":
@@ -381,7 +392,7 @@ class Constraint:
         c, wanted = self.circuit, wanted % len(names)  # the evidence comes after the last query
         roots = c.roots[[wanted, -1]] if self._conditional else c.roots[[wanted]]
         return Constraint(
-            Circuit(c.columns, c.kinds, c.starts, c.children, roots),
+            c.below(roots),
             self.domains,
             variables=self.variables,
             fixed=self._fixed,

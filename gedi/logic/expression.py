@@ -211,6 +211,24 @@ def defined(rule: Expression) -> Any:
     return _join(True, [rule, *(divisor != 0 for divisor in divisors.values())])
 
 
+def means_otherwise(x: Any) -> bool:
+    """Whether the operators of the rule are others on plain values or columns: ``~``, and numbers made of conditions.
+
+    Python's own ``~True`` is -2, which is true, and NumPy's True + True is True.
+    """
+    if isinstance(x, Binary):
+        below = [x.left, x.right]
+        made = x.operation not in _CONDITIONS and any(map(_is_condition, below))
+        return x.operation == "not" or made or any(map(means_otherwise, below))
+    if isinstance(x, Sum):
+        return any(_is_condition(part) or means_otherwise(part) for part in x.parts)
+    return isinstance(x, Join) and any(map(means_otherwise, x.parts))
+
+
+def _is_condition(x: Any) -> bool:
+    return isinstance(x, Join) or (isinstance(x, Binary) and x.operation in _CONDITIONS)
+
+
 def _truth(x: Any) -> bool:
     if x not in (0, 1):
         raise UserError(
@@ -256,6 +274,6 @@ def _join(every: bool, parts: list[Any]) -> Any:
     if not open_:
         return every
     last = next(iter(open_.values()))
-    if len(open_) == 1 and (isinstance(last, Join) or (isinstance(last, Binary) and last.operation in _CONDITIONS)):
+    if len(open_) == 1 and _is_condition(last):
         return last  # a number stays inside, where it must turn out to be 0 or 1
     return Join(every, tuple(open_.values()), ("&" if every else "|", frozenset(open_)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from gedi.errors import UserError
 from gedi.logic.diagram import Budget, Diagram, Limits, from_automaton
-from gedi.logic.expression import Expression, State, Variable, defined, operations
+from gedi.logic.expression import Expression, State, Variable, defined, means_otherwise
 
 ENUMERATED = 2_000_000  # assignments asked one by one, whole columns at a time
 CALLED = 200_000  # assignments asked one call each, for rules that cannot take columns
@@ -22,8 +22,11 @@ def satisfying(rule: Callable[..., Any], domains: Sequence[Sequence[Any]]) -> np
     if total > ENUMERATED:
         return None
     grid = np.indices(sizes, dtype=np.int32).reshape(len(sizes), -1)
-    if _negates(rule, len(domains)):  # Python's own ~True is -2, which is true
-        return grid[:, diagram_of(rule, domains, Budget(Limits(), "write != or not for ~")).accepts(grid.T)].T
+    if _must_be_read(rule, len(domains)):
+        if total > CALLED:
+            return None
+        unlimited = Budget(Limits(math.inf, total * len(domains)), "")
+        return grid[:, diagram_of(rule, domains, unlimited).accepts(grid.T)].T
     holds = _by_columns(rule, domains, grid)
     if holds is None:
         if total > CALLED:
@@ -67,10 +70,10 @@ def _read(rule: Callable[..., Any], n: int) -> Any:
         ) from None
 
 
-def _negates(rule: Callable[..., Any], n: int) -> bool:
-    """Whether the rule can be read as an expression and uses ``~``."""
+def _must_be_read(rule: Callable[..., Any], n: int) -> bool:
+    """Whether the rule can be read as an expression, and would be taken for another one if it were only called."""
     try:
-        return any(x.operation == "not" for x in operations(_read(rule, n)))
+        return means_otherwise(_read(rule, n))
     except Exception:  # a rule that cannot be read this way is plain Python
         return False
 

@@ -95,3 +95,45 @@ class Prototypes(nn.Module):
     def forward(self, embedding: Tensor) -> Tensor:  # (n, d) -> (n, c)
         """The logits of each embedding."""
         return embedding @ F.normalize(self.weight, dim=1).t() / self.temperature
+
+
+class Passthrough(nn.Module):
+    """No projector: the latent itself is the embedding."""
+
+    def redraw(self, generator: torch.Generator | None) -> None:
+        """Nothing to draw."""
+
+    def forward(self, latent: Tensor) -> Tensor:
+        """The latent."""
+        return latent
+
+
+class Classifier(nn.Module):
+    """A plain linear classifier in place of prototypes: what a network has that is trained by a rule alone.
+
+    Batch norm in the usual head keeps the embeddings of a batch apart, and so hides the collapse to one symbol
+    that a rule alone allows.
+
+    Example:
+        >>> Classifier(8, 3)(torch.zeros(5, 8)).shape
+        torch.Size([5, 3])
+    """
+
+    def __init__(self, inputs: int, clusters: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, clusters)
+        self.redraw(generator)
+
+    @property
+    def weight(self) -> Tensor:
+        """A row for each symbol."""
+        return self.linear.weight
+
+    def redraw(self, generator: torch.Generator | None) -> None:
+        """Begin again with new weights."""
+        draw_linear(self.linear, generator)
+
+    def forward(self, embedding: Tensor) -> Tensor:  # (n, d) -> (n, c)
+        """The logits of each embedding."""
+        logits: Tensor = self.linear(embedding)
+        return logits

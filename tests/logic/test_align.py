@@ -1,0 +1,202 @@
+"""Names from knowledge alone."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import one_hot
+
+from gedi.errors import UserError
+from gedi.logic import Constraint, align, decode, sorted_
+
+RULES = {
+    "addition": Constraint.from_predicate(lambda a, b, c: a + b == c, [range(10)] * 3),
+    "order": sorted_(3, range(6), strictly=True),
+    "product": Constraint.from_predicate(lambda a, b, c: a * b % 7 == c, [range(7)] * 3),  # 1/x names as well as x
+    "automaton": Constraint.from_automaton(
+        4, (0, 0), lambda s, v: (s[0] + 1, (2 * s[1] + v) % 5), lambda s: s[1] == 1, range(5)
+    ),
+    "distance": Constraint.from_predicate(lambda a, b: abs(a - b) == 1, [range(5)] * 2),
+}
+
+
+def groups_of(c, n, g):
+    solutions = torch.tensor(c.solutions())
+    return solutions[torch.randint(len(solutions), (n,), generator=g)]
+
+
+def memberships(clusters, k, noise, g):
+    """Log memberships that speak mostly of the right cluster."""
+    scores = 3.5 * one_hot(clusters, k).double()
+    return (scores + noise * torch.randn(scores.shape, generator=g, dtype=torch.float64)).log_softmax(-1)
+
+
+def quick(c, log_p, g):
+    return align(c, log_p, restarts=60, iterations=30, generator=g)
+
+
+def loss_of(c, log_p, order):
+    return float(-c.log_prob(log_p[:, :, order]).mean())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", RULES)
+def test_a_hidden_naming_is_recovered_up_to_what_the_rule_cannot_tell(name, seed, seeded):
+    c, g = RULES[name], seeded(seed)
+    k = c.sizes[0]
+    names = torch.randperm(k, generator=g)
+    log_p = memberships(names[groups_of(c, 300, g)], k, 1.0, g)
+    found = quick(c, log_p, g)
+    place = {cluster: symbol for symbol, cluster in enumerate(names.tolist())}
+    renamed = tuple(place[cluster] for cluster in found.permutation.tolist())
+    sure = c.shortcuts()
+    assert renamed in {tuple(range(k)), *sure.swaps}
+    if sure.names_symbols:
+        assert torch.equal(found.permutation, names)
+    assert found.after <= found.before
+    assert loss_of(c, log_p, found.permutation) <= loss_of(c, log_p, names) + 0.05
+
+
+@pytest.mark.parametrize("name", ["addition", "order"])
+def test_the_right_naming_is_kept(name, g):
+    c = RULES[name]
+    assert c.shortcuts().names_symbols
+    log_p = memberships(groups_of(c, 300, g), c.sizes[0], 0.5, g)
+    found = quick(c, log_p, g)
+    assert torch.equal(found.permutation, torch.arange(c.sizes[0]))
+    assert not found.improves
+    assert found.after == found.before
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), noise=st.sampled_from([0.0, 1.0, 10.0]))
+def test_no_naming_is_returned_that_fits_worse_than_the_given_one(seed, noise):
+    c = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(4)] * 3)
+    g = torch.Generator().manual_seed(seed)
+    clusters = torch.randint(4, (12, 3), generator=g)  # not even solutions
+    log_p = memberships(clusters, 4, noise, g)
+    found = align(c, log_p, restarts=8, iterations=8, generator=g)
+    assert sorted(found.permutation.tolist()) == [0, 1, 2, 3]
+    assert found.after <= found.before
+    assert found.improves == (found.after < found.before - 1e-4)
+
+
+def test_its_losses_are_those_of_balanced_memberships(g):
+    c = RULES["order"]
+    log_p = memberships(groups_of(c, 50, g)[:, torch.tensor([2, 0, 1])], 6, 1.0, g)
+    found = quick(c, log_p, g)
+    m = log_p.exp()
+    m = m / m.mean(dim=(0, 1))
+    m = (m / m.sum(dim=2, keepdim=True)).clamp_min(1e-6)
+    assert found.before == pytest.approx(loss_of(c, m.log(), torch.arange(6)), abs=1e-9)
+    assert found.after == pytest.approx(loss_of(c, m.log(), found.permutation), abs=1e-9)
+
+
+def test_with_four_symbols_it_finds_the_best_of_all_namings(seeded):
+    c = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(4)] * 3)
+    for seed in range(5):
+        g = seeded(seed)
+        log_p = memberships(torch.randint(4, (30, 3), generator=g), 4, 2.0, g)
+        log_p = log_p - log_p.exp().mean(dim=(0, 1)).log()  # already balanced, as align does
+        log_p = log_p.log_softmax(-1)
+        found = align(c, log_p, restarts=40, iterations=20, generator=g)
+        m = log_p.exp()
+        m = m / m.mean(dim=(0, 1))
+        m = (m / m.sum(dim=2, keepdim=True)).clamp_min(1e-6).log()
+        best = min(loss_of(c, m, torch.tensor(order)) for order in itertools.permutations(range(4)))
+        assert found.after == pytest.approx(best, abs=1e-9)
+
+
+def test_memberships_that_say_nothing_leave_the_naming_alone(g):
+    found = quick(RULES["order"], torch.full((20, 3, 6), 1 / 6, dtype=torch.float64).log(), g)
+    assert torch.equal(found.permutation, torch.arange(6))
+    assert found.after == found.before
+
+
+def test_no_swap_of_two_names_would_fit_better(seeded):
+    c = RULES["order"]
+    for seed in range(4):
+        g = seeded(seed)
+        log_p = memberships(torch.randperm(6, generator=g)[groups_of(c, 60, g)], 6, 1.0, g)
+        found = align(c, log_p, restarts=1, iterations=1, generator=g)  # hardly fitted at all
+        for i, j in itertools.combinations(range(6), 2):
+            swapped = found.permutation.clone()
+            swapped[[i, j]] = found.permutation[[j, i]]
+            m = log_p.exp() / log_p.exp().mean(dim=(0, 1))
+            m = (m / m.sum(dim=2, keepdim=True)).clamp_min(1e-6).log()
+            assert loss_of(c, m, swapped) > found.after - 1e-8
+
+
+def test_one_odd_group_of_certain_symbols_has_no_veto(g):
+    c = RULES["addition"]
+    names = torch.randperm(10, generator=g)
+    clusters = names[groups_of(c, 200, g)]
+    clusters[0] = names[torch.tensor([9, 9, 9])]  # breaks the rule, for certain
+    found = quick(c, one_hot(clusters, 10).double().log(), g)
+    assert torch.equal(found.permutation, names)
+
+
+def test_the_same_generator_gives_the_same_naming(seeded):
+    c = RULES["addition"]
+    log_p = memberships(groups_of(c, 400, seeded(1)).flip(1), 10, 2.0, seeded(2))
+    first, second = (align(c, log_p, restarts=12, iterations=8, generator=seeded(3)) for _ in range(2))
+    assert torch.equal(first.permutation, second.permutation)
+    assert (first.before, first.after) == (second.before, second.after)
+    state = torch.get_rng_state()
+    align(c, log_p, restarts=8, iterations=2, generator=seeded(3))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_nothing_is_left_in_the_graph(g):
+    log_p = memberships(groups_of(RULES["order"], 20, g), 6, 1.0, g).requires_grad_()
+    found = align(RULES["order"], log_p, restarts=8, iterations=4, generator=g)
+    assert not found.permutation.requires_grad
+    assert log_p.grad is None
+
+
+# --- decode
+
+
+@pytest.mark.parametrize("groups", [150, 500])  # more than the fit looks at
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_finer_clusters_are_read_as_the_symbols_they_belong_to(parts, groups, g):
+    c = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(5)] * 3)
+    truth = groups_of(c, groups, g)
+    clusters = torch.randperm(5 * parts, generator=g)[parts * truth + torch.randint(parts, truth.shape, generator=g)]
+    found = decode(c, one_hot(clusters, 5 * parts).double(), restarts=60, iterations=40, generator=g)
+    assert found.shape == (groups, 3, 5)
+    torch.testing.assert_close(found.sum(-1), torch.ones(groups, 3, dtype=torch.float64))
+    assert (found.argmax(dim=2) == truth).double().mean() > 0.99
+
+
+def test_decoding_keeps_precision_and_follows_its_generator(seeded):
+    c = RULES["order"]
+    m = memberships(groups_of(c, 60, seeded(0)), 6, 1.0, seeded(1)).exp().float()
+    first, second = (decode(c, m, restarts=10, iterations=10, generator=seeded(2)) for _ in range(2))
+    assert first.dtype == torch.float32
+    assert torch.equal(first, second)
+
+
+DIFFERENT = Constraint.from_predicate(lambda a, b: a < b, [range(3), range(4)])
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: align(DIFFERENT, torch.zeros(5, 2, 4)), "the same number of values"),
+        (lambda: decode(DIFFERENT, torch.ones(5, 2, 4)), "the same number of values"),
+        (lambda: align(RULES["order"], torch.zeros(5, 3, 5)), r"3 variables, 6 values\), got \(5, 3, 5\)"),
+        (lambda: align(RULES["order"], torch.zeros(3, 6)), r"got \(3, 6\)"),
+        (lambda: align(RULES["order"], torch.zeros(0, 3, 6)), "at least one group"),
+        (lambda: align(RULES["order"], torch.zeros(5, 3, 6), iterations=0), "at least 1, got 200 and 0"),
+        (lambda: decode(RULES["order"], torch.ones(5, 2, 6)), r"3 variables, clusters\), got \(5, 2, 6\)"),
+        (lambda: decode(RULES["order"], torch.ones(5, 6)), r"got \(5, 6\)"),
+        (lambda: decode(RULES["order"], torch.ones(0, 3, 6)), r"got \(0, 3, 6\)"),
+        (lambda: decode(RULES["order"], torch.ones(5, 3, 6), restarts=0), "at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_aligned_is_refused(ask, message):
+    with pytest.raises(UserError, match=message):
+        ask()

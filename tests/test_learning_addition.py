@@ -1,0 +1,157 @@
+"""Addition of digit images: the paper's settings to the letter, and what the recipe and the controls learn."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gedi.config import override, parse
+from gedi.data import find_folder
+from gedi.methods import build_stages
+from gedi.presets import preset
+from gedi.rules import build_constraint
+from gedi.runs import assess_run, prepare, train
+from gedi.sampling import Box
+from gedi.views import CropAndColour
+
+KEPT = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def mnist(tmp_path_factory):
+    """A folder with MNIST: the copy beside the project, or GEDI_DATA."""
+    if (KEPT / "unpack.py").is_file():
+        folder = tmp_path_factory.mktemp("data")
+        subprocess.run([sys.executable, str(KEPT / "unpack.py"), str(folder), "mnist"], check=True, capture_output=True)
+        return folder
+    if os.environ.get("GEDI_DATA") and find_folder("mnist") is not None:
+        return Path(os.environ["GEDI_DATA"])
+    pytest.skip("no MNIST: neither a copy beside the project nor in GEDI_DATA")
+
+
+@pytest.mark.parametrize(("triplets", "epochs"), [(100, 100), (1000, 30), (10_000, 5)])
+def test_the_paper_presets_hold_the_papers_column_addition(triplets, epochs):
+    config = parse(preset(f"addition-{triplets}", "paper"))
+    assert config.preset == f"addition-{triplets}-paper"
+    assert config.method == "gedi"
+    assert config.n_init == 1
+    assert (config.data.name, config.data.triplets, config.data.free) == ("mnist-addition", triplets, 0)
+    # data augmentation
+    a = config.augment
+    assert (a.jitter, a.grayscale) == (0.1, 0.1)
+    assert a.crop > 0
+    assert a.rotation == a.shear == a.scale == a.shift == a.elastic == 0  # and nothing else; digits do not mirror
+    assert config.cluster.view_noise == 0.3
+    # SGLD, the same in both stages
+    s = config.sampling
+    assert (s.steps, s.buffer, s.reinit, s.step_size, s.noise) == (10, 10_000, 0.05, 1.0, 0.01)
+    assert not s.metropolis
+    assert not s.clamp
+    assert s.clip is None
+    assert s.teleports == 0
+    assert s.data_noise == 0
+    # optimiser, both stages: epochs of triplets in batches of 60 images
+    for stage in (config.stage1, config.stage2):
+        assert stage.batch_size == 60
+        assert stage.iterations == epochs * (3 * triplets // 60)
+        assert stage.betas == (0.9, 0.999)
+        assert stage.learning_rate == 1e-4
+        assert (stage.warmup, stage.final, stage.average) == (0, 1.0, 0.0)
+    assert s.chains == 60
+    # DAM
+    w = config.walk
+    assert (w.radius, w.steps) == (0.03, 10)
+    assert (w.energy, w.direction, w.corrector, w.refresh) == ("live", "constant", 0.0, 1)
+    # weights
+    assert {name: v for name, v in config.stage1.weights.model_dump().items() if v} == {"generative": 1.0}
+    assert {name: v for name, v in config.stage2.weights.model_dump().items() if v} == {
+        "generative": 1.0,
+        "negative_free": 1 / 60,
+        "cluster_noise": 1000.0,
+        "cluster_walk": 500.0,
+        "constraint": 3000.0,
+    }
+    # the network
+    m = config.model
+    assert (m.encoder, m.width, m.projector, m.embedding, m.clusters) == ("resnet8", 128, 256, 128, 10)
+    assert (m.temperature, config.cluster.epsilon, config.cluster.epsilon_start) == (0.1, 0.05, 0.05)
+    assert config.cluster.iterations == 3
+    assert not m.normalise_latent
+    assert not m.second_encoder
+    # the rule, without anything of ours
+    c = config.constraint
+    assert (c.rule, c.align, c.start, c.ramp, c.prior) == ("addition", (), 0.0, 0.0, "uniform")
+
+
+def test_the_paper_preset_becomes_what_it_says():
+    config = parse(preset("addition-100-paper"))
+    box = Box(torch.zeros(3, 32, 32), torch.ones(3, 32, 32))
+    one, two = build_stages(config, box, box, build_constraint(config.constraint, 10))
+    assert one.view_noise is None
+    assert one.naming is two.naming is None
+    assert two.view_noise == 0.3
+    assert two.walk.every_step
+    assert two.walk.radius == 0.03
+    for stage in (one, two):
+        assert stage.negatives.langevin.steps == 10
+        assert stage.negatives.langevin.box is None
+        assert stage.negatives.reinit == 0.05
+        assert stage.optimiser.rate(0, stage.iterations) == stage.optimiser.rate(499, stage.iterations) == 1e-4
+    assert two.terms["constraint"][0].at(0.0) == 3000
+    x = torch.rand(60, 3, 32, 32)
+    normalised = (x - config.data.mean) / config.data.std
+    plain = CropAndColour(4, 0.1, 0.1)(x, torch.Generator().manual_seed(0))
+    ours = two.augment(normalised, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(ours * config.data.std + config.data.mean, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_one_step_of_each_stage_of_the_paper_preset_at_full_size(mnist):
+    settings = ["stage1.iterations=1", "stage2.iterations=1", "sampling.buffer=120", "log_every=1"]
+    run = prepare(parse(override(preset("addition-100-paper"), settings)), data_dir=mnist)
+    assert run.data.train.shape == (300, 3, 32, 32)
+    assert run.data.source.startswith("mnist")
+    assert run.data.train.mean().abs() < 0.5
+    model = run.trainer.model
+    assert sum(p.numel() for p in model.encoder.parameters()) == 1_037_184
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    log, changed = [], {}
+
+    def note(record):
+        log.append(record)
+        changed[record["stage"]] = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+
+    run.trainer.on_log = note
+    train(run)
+    assert changed["stage1"]
+    assert all(name.startswith(("encoder", "direction")) for name in changed["stage1"])
+    assert [record["stage"] for record in log] == ["stage1", "stage2"]
+    assert set(log[1]) >= {"generative", "negative_free", "cluster_noise", "cluster_walk", "constraint"}
+    assert log[1]["constraint"] == pytest.approx(-torch.tensor(0.055).log().item(), abs=1.5)  # names are still chance
+    assert changed["stage2"] == set(before)
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.slow
+def test_the_small_digits_get_their_names_from_sums():
+    run = prepare(parse(override(preset("digits-addition"), ["seed=1"])))
+    assert run.trainer.labels is None
+    train(run)
+    metrics = assess_run(run)
+    assert metrics["accuracy"] >= 0.90
+    assert metrics["accuracy_matched"] == pytest.approx(metrics["accuracy"])  # the names too
+    assert metrics["constraint_satisfied"] > 0.8
+
+
+@pytest.mark.slow
+def test_the_rule_alone_is_satisfied_by_a_collapse():
+    settings = ["method=logic-alone", "stage2.iterations=150", "seed=1"]
+    run = prepare(parse(override(preset("digits-addition"), settings)))
+    train(run)
+    metrics = assess_run(run)
+    assert metrics["constraint_satisfied"] > 0.9
+    assert metrics["accuracy"] < 0.35
+    assert metrics["clusters_used"] < 5
