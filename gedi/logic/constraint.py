@@ -240,6 +240,8 @@ class Constraint:
             }
             cache.store(key, circuit, about)
         single = len(about["queries"]) == 1 and (query is None or isinstance(query, str))
+        if single and not about["fixed"] and not about["conditional"]:
+            circuit = _listed_if_few(circuit, about["domains"])
         return cls(
             circuit,
             about["domains"],
@@ -444,10 +446,7 @@ class Constraint:
     ) -> "Constraint":
         if diagram.is_false or diagram.is_true:
             raise _trivial(diagram.is_true)
-        circuit = diagram.circuit()
-        sizes = [len(domain) for domain in domains]
-        if circuit.counts[int(circuit.roots[0])] * len(sizes) < 2 * circuit.edges:
-            circuit = from_table(circuit.solutions(sizes), sizes)  # so few that a list is smaller
+        circuit = _listed_if_few(diagram.circuit(), domains)
         return cls(circuit, domains, variables=variables, diagram=diagram)
 
     def _combine(self, other: "Constraint", both: bool) -> "Constraint":
@@ -533,6 +532,15 @@ class Constraint:
     def _one(self, what: str) -> None:
         if self.queries is not None:
             raise UserError(f"{what} needs one query: choose one as constraint[{self.queries[0]!r}]")
+
+
+def _listed_if_few(circuit: Circuit, domains: Sequence[Domain]) -> Circuit:
+    """A plain sum over the solutions where it is not much larger: it has two levels where a circuit has many."""
+    solutions = circuit.counts[int(circuit.roots[0])]
+    if solutions > LISTED or solutions * (len(domains) + 1) > 2 * circuit.edges:
+        return circuit
+    sizes = [len(domain) for domain in domains]
+    return from_table(circuit.solutions(sizes), sizes)
 
 
 def _trivial(everything: bool) -> UserError:

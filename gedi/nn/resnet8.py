@@ -14,7 +14,7 @@ class ResNet8(nn.Module):
 
     Block 1 goes from the image to F channels with a shortcut of its own, blocks 2 to 4 have identity shortcuts,
     blocks 1 and 2 halve the side; a last LeakyReLU and the mean over all places. Xavier-uniform weights of gain
-    sqrt(2) (the first convolution 1), zero biases.
+    sqrt(2) (1 on the image itself), zero biases.
 
     Args:
         channels: of the images.

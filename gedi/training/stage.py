@@ -136,7 +136,7 @@ class Stage:
         negatives: samples from the model, or None.
         denoising: width of the blur of score matching, or None.
         average: decay of the weights' running average, which replaces them at the stage's end; 0 is off.
-        clusters_from: terms whose weighted sum tells good restarts from bad; empty for stages that are not
+        clusters_from: terms whose sum tells good restarts from bad; empty for stages that are not
             restarted.
     """
 

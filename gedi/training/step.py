@@ -107,8 +107,9 @@ def make_batch(
     if stage.negatives is not None:
         negatives, info = draw_negatives(stage.negatives, energy, buffer, streams["sampler"])
         if stage.negatives.data_noise > 0 or anchor is not x:
-            # so many data as samples: more would only cost passes
-            contrast = gaussian_noise(x[: len(negatives)], stage.negatives.data_noise, streams["view"])
+            # so many data as samples: more would only cost passes. Every k-th, since free points come last
+            some = x[:: max(1, len(x) // len(negatives))][: len(negatives)]
+            contrast = gaussian_noise(some, stage.negatives.data_noise, streams["view"])
     if stage.denoising is not None:
         noised, noise = noise_pairs(x, stage.denoising, streams["denoising"])
     return Batch(x, anchor, contrast, views, negatives, noised, noise, progress, grouped, labels), info

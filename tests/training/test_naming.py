@@ -17,7 +17,7 @@ from gedi.random import Streams
 from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.training import Naming, Optimiser, Stage, Trainer, TrainerSettings, Weight, constraint_term
-from gedi.training.naming import align_prototypes
+from gedi.training.naming import Named, align_prototypes
 
 SYMBOLS, DIMENSION = 4, 8
 RULE = sums_to(2, range(SYMBOLS))
@@ -251,6 +251,22 @@ def test_where_the_loss_would_not_drop_nothing_changes():
     with torch.no_grad():
         trainer.model.prototypes.weight.copy_(CENTRES)
     before, state = {name: x.clone() for name, x in beside.items()}, copy.deepcopy(trainer.model.state_dict())
+    trainer._align(trainer.legs[0])
+    assert all(torch.equal(x, before[name]) for name, x in beside.items())
+    assert all(torch.equal(x, state[name]) for name, x in trainer.model.state_dict().items())
+    assert log[-1]["prototypes"] == "kept"
+
+
+@pytest.mark.parametrize("permutation", [torch.tensor([1, 2, 3, 0]), None])
+@pytest.mark.parametrize("after", [2.0, 1.0, 1.0 - 1e-5])
+def test_a_proposal_that_is_no_better_is_not_taken(monkeypatch, permutation, after):
+    points, _ = clean_groups()
+    log = []
+    trainer = trainer_of(CENTRES, points, log=log)
+    beside = kept_beside(trainer)
+    before, state = {name: x.clone() for name, x in beside.items()}, copy.deepcopy(trainer.model.state_dict())
+    proposal = Named(torch.randn(SYMBOLS, DIMENSION), permutation, 1.0, after)
+    monkeypatch.setattr("gedi.training.loop.align_prototypes", lambda *args: proposal)
     trainer._align(trainer.legs[0])
     assert all(torch.equal(x, before[name]) for name, x in beside.items())
     assert all(torch.equal(x, state[name]) for name, x in trainer.model.state_dict().items())
