@@ -185,6 +185,7 @@ class StageConfig(Section):
     final: Share = 0.02
     denoising: Width = 0.05  # width of the blur of score matching
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    fresh_optimiser: bool = False  # forget the gradients' sizes of the stage before
     weights: Weights
 
     @field_validator("betas")

@@ -226,6 +226,7 @@ def _stage(
         view_noise=config.cluster.view_noise if _looks_at_view(weights) else None,
         augment=_augment(config),
         augment_both=config.augment.both,
+        fresh_optimiser=stage.fresh_optimiser,
         naming=Naming(constraint, config.constraint.align, config.constraint.restarts, config.constraint.decode)
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,

@@ -227,6 +227,8 @@ class Trainer:
                 self.trunk = self._branch()
             self._restore(self.trunk)
             self.model.redraw_heads(self.streams["head"])
+        if stage.fresh_optimiser:
+            self.optimizer.state.clear()
         for group in self.optimizer.param_groups:
             group["betas"] = stage.optimiser.betas
         self.batches = self._new_batches(stage.batch_size)

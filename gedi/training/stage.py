@@ -132,6 +132,8 @@ class Stage:
         augment: what else is done to the augmented view.
         augment_both: the data are clustered through an augmentation of their own too, not as they are.
         naming: alignment of symbols, or None.
+        fresh_optimiser: begin without the moments of the stage before. A density's gradients are large, and a
+            short stage after it would crawl until Adam has forgotten them.
         walk: the manifold view, or None.
         negatives: samples from the model, or None.
         denoising: width of the blur of score matching, or None.
@@ -149,6 +151,7 @@ class Stage:
     augment: Augment | None = None
     augment_both: bool = False
     naming: Naming | None = None
+    fresh_optimiser: bool = False
     walk: Walk | None = None
     negatives: Negatives | None = None
     denoising: float | None = None
