@@ -142,6 +142,14 @@ def test_the_average_replaces_the_weights_at_the_end_of_the_stage():
     assert (run.trainer.trunk["model"]["direction"] - running).norm() < (live - running).norm()
 
 
+@pytest.mark.parametrize(("fresh", "steps"), [("true", 1), ("false", 11)])
+def test_a_stage_may_begin_without_the_moments_of_the_one_before(fresh, steps):
+    run = prepared(f"stage2.fresh_optimiser={fresh}", "stage1.iterations=10")
+    run.trainer.fit(stop_after=11)
+    counts = {int(run.trainer.optimizer.state[p]["step"]) for p in run.trainer.model.encoder.parameters()}
+    assert counts == {steps}
+
+
 def test_chains_begin_where_they_are_told_to():
     uniform, normal = prepared(), prepared("sampling.initial=normal")
     box = uniform.box
