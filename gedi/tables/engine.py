@@ -59,8 +59,10 @@ class Group:
         self.finished = [result for result in results if "metrics" in result]
 
     def figure(self, name: str) -> str:
-        """Mean and standard deviation over the seeds."""
+        """Mean and standard deviation over the seeds; one run has no deviation."""
         values = [r["metrics"][name] for r in self.finished if name in r["metrics"]]
+        if len(values) == 1:
+            return f"{values[0]:.3f}"
         return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else ""
 
     def share(self, holds: Callable[[dict[str, Any]], bool | None]) -> str:
