@@ -134,7 +134,7 @@ def test_a_line_says_mean_and_spread_and_how_many_diverged():
     group = engine.Group(runs)
     assert group.figure("nmi") == "0.600 ± 0.100"
     assert group.figure("kl") == ""
-    assert Group([{"metrics": {"nmi": 0.5}}]).figure("nmi") == "0.500"  # one run has no deviation
+    assert engine.Group([{"metrics": {"nmi": 0.5}}]).figure("nmi") == "0.500"  # one run has no deviation
     assert group.seconds() == "6"
     assert group.count() == "3, 1 diverged"
     assert group.share(lambda r: r["metrics"]["nmi"] > 0.6) == "1/2"
