@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-LEAF, AND, OR = 0, 1, 2
+AND, OR = 1, 2
 
 
 @dataclass(frozen=True, eq=False)

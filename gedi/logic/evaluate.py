@@ -132,9 +132,7 @@ class KLay:
         for root in circuit.roots:
             target.set_root(nodes[root])
         target.remove_unused_nodes()
-        self.columns = circuit.columns
         self.module = target.to_torch_module("log", compile=False)
-        self._moved: dict[torch.device, Any] = {}
 
     def __call__(self, leaves: Tensor) -> Tensor:
         """(groups, columns) -> (groups, roots)."""

@@ -1,6 +1,7 @@
 """Rules written in Python, kept as expressions so that they can be read variable by variable."""
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _CONDITIONS = ("==", "!=", "<", "<=", "not")
 
 
-class Expression:
+class Expression(ABC):
     """What a rule does with its variables, before their values are known.
 
     A rule may use ``+ - * // % == != < <= > >= & | ~``, ``abs``, :func:`minimum` and :func:`maximum`.
@@ -30,9 +31,9 @@ class Expression:
 
     key: Any  # what makes two expressions the same
 
+    @abstractmethod
     def given(self, variable: int, value: Any) -> Any:
         """The expression once a variable has its value, simplified; a plain value if nothing is open."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> Any:
         return _sum([self, other])

@@ -87,12 +87,11 @@ def _by_columns(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], grid
         return None
     if answers.shape != grid.shape[1:] or answers.dtype != np.bool_:
         return None
-    holds = answers
-    sample = np.random.default_rng(0).choice(len(holds), min(len(holds), 64), replace=False)
+    sample = np.random.default_rng(0).choice(len(answers), min(len(answers), 64), replace=False)
     for i in sample:  # operators may mean something else on columns: trust, but check
-        if _ask(rule, [domain[k] for domain, k in zip(domains, grid[:, i], strict=True)]) != holds[i]:
+        if _ask(rule, [domain[k] for domain, k in zip(domains, grid[:, i], strict=True)]) != answers[i]:
             return None
-    return holds
+    return answers
 
 
 def _ask(rule: Callable[..., Any], values: Sequence[Any]) -> bool:

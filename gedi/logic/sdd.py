@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from pysdd.sdd import SddManager, SddNode, Vtree
 
-from gedi.logic.circuit import AND, LEAF, Builder, Circuit
+from gedi.logic.circuit import AND, Builder, Circuit
 from gedi.logic.diagram import Budget
 
 
@@ -129,7 +129,6 @@ class Space:
             return known[node.id]
 
         roots = [convert(node) for node in compiled]
-        assert LEAF == 0
         return builder.circuit([root for root in roots if root is not None])
 
 

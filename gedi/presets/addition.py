@@ -3,6 +3,7 @@
 from typing import Any
 
 from gedi.config import merge
+from gedi.presets.toy import PAPER
 
 _NO_TOY_TERMS = {"generative": 0.0, "denoising": 0.0, "negative_free": 0.0, "cluster_noise": 0.0, "cluster_walk": 0.0}
 
@@ -21,18 +22,19 @@ _RECIPE: dict[str, Any] = {
         "clusters": 10,
         "temperature": 0.1,
     },
-    # for variants with an energy: the practice of the field on pixels in [0, 1], temperature 5e-5
+    # For variants with an energy: the practice of the field on pixels in [0, 1]. The data carry the noise of the
+    # views: an energy trained on cleaner ones answers to noise, not to digits.
     "sampling": {
         "chains": 32,
         "steps": 10,
         "step_size": 0.25,
-        "noise": 0.005,
+        "noise": 0.02,
         "metropolis": False,
         "teleports": 0,
         "reinit": 0.05,
         "buffer": 1000,
         "margin": 0.1,
-        "data_noise": 0.015,
+        "data_noise": 0.1,
     },
     "augment": {"rotation": 15.0, "shear": 0.3, "scale": 0.2, "shift": 2.0, "elastic": 0.8, "both": True},
     "cluster": {"view_noise": 0.1, "epsilon_start": 0.05, "epsilon": 0.05},
@@ -95,14 +97,7 @@ def _paper(triplets: int, epochs: int) -> dict[str, Any]:
             "buffer": 10_000,
             "clamp": False,
         },
-        "walk": {
-            "energy": "live",
-            "steps": 10,
-            "radius": 0.03,
-            "direction": "constant",
-            "corrector": 0.0,
-            "refresh": 1,
-        },
+        "walk": PAPER["walk"],
         "augment": {"crop": 4, "jitter": 0.1, "grayscale": 0.1, "both": True},
         "cluster": {"view_noise": 0.3, "epsilon_start": 0.05, "epsilon": 0.05},
         "constraint": {"rule": "addition"},

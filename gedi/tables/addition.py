@@ -31,9 +31,7 @@ _SAMPLED = ("stage2.weights.generative=0.1", "stage2.weights.penalty=0.001")
 _NO_AUGMENTATION = (
     "augment.rotation=0", "augment.shear=0", "augment.scale=0", "augment.shift=0", "augment.elastic=0",
 )  # fmt: skip
-# The data carry the noise of the views: an energy trained on cleaner ones answers to noise, not to digits.
 _STAGE1 = (
-    "sampling.data_noise=0.1", "sampling.noise=0.02",
     "stage1.iterations=300", "stage1.batch_size=60", "stage1.learning_rate=1e-3", "stage1.betas=[0.0,0.999]",
     "stage1.average=0.995", "stage1.weights.generative=1.0", "stage1.weights.denoising=0.0",
     "stage1.weights.penalty=0.003", "stage2.fresh_optimiser=true",
