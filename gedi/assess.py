@@ -1,33 +1,36 @@
-"""Every figure of a trained model, from the rooms that compute them."""
+"""The figures of a trained model that every run reports, from the rooms that compute them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.cluster import KMeans
 from torch import Tensor
 
 from gedi.config import Config
-from gedi.data import Dataset
+from gedi.data import Dataset, chunks
 from gedi.evaluation import (
-    cluster_entropy,
+    batch_nmi,
     clustering_metrics,
+    collapse_metrics,
     density_metrics,
-    effective_rank,
+    kmeans_clusters,
     mmd_test,
     nearest_neighbour_test,
     score_against_normal,
 )
 from gedi.logic import Constraint
-from gedi.methods import has_clusters, has_density, walk_settings
+from gedi.methods import has_clusters, has_density, langevin, walk_settings
 from gedi.nn import Model
 from gedi.random import Streams
 from gedi.sampling import Box, fresh_samples
 from gedi.training.step import walk_from
-from gedi.types import EnergyFn, Outputs
+from gedi.types import EnergyFn, Outputs, Points
 
 SAMPLES = 1000
 SHOWN = 600  # test images kept beside the model
+CHAINS = 64  # images of chains kept beside the model
+FRESH_STEPS = 500  # moves of a chain that owes nothing to training
 
 
 def assess(
@@ -37,58 +40,105 @@ def assess(
     box: Box,
     streams: Streams,
     constraint: Constraint | None = None,
+    chains: Tensor | None = None,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Figures on the test set, and the points behind them for the pictures.
+    """Figures on the whole test set, and the points behind them for the pictures.
 
-    A method without a cluster head says the same of every point; what its latents would give to k-means
-    stands beside it as ``nmi_kmeans``.
+    A method without a cluster head says the same of every point of a table; what its latents would give to k-means
+    stands beside it as ``nmi_kmeans``. On images k-means speaks for it.
+
+    Args:
+        model: trained.
+        config: with its method's changes.
+        data: its test part is judged.
+        box: where samples live.
+        streams: everything drawn follows from them.
+        constraint: the rule, where there is one.
+        chains: the persistent chains of training, where there are any.
     """
     model = model.eval()
-    out = _outputs(model, data.test)
-    clustered = has_clusters(config)
-    predicted = out.logits.argmax(dim=1) if clustered else torch.zeros(len(data.test), dtype=torch.long)
-    points = {"predicted": predicted}
-    if data.test.dim() == 4 and data.test_labels is not None:
-        # some of them for the pictures, so that a report needs no data files
-        points |= {"images": data.test[:SHOWN].clone(), "shown": predicted[:SHOWN].clone()}
-        points["shown_labels"] = data.test_labels[:SHOWN].clone()
+    out = outputs_of(model, data.test)
+    images, clustered = len(data.test.shape) == 4, has_clusters(config)
     metrics: dict[str, Any] = {}
+    if clustered:
+        predicted = out.logits.argmax(dim=1)
+    elif images:
+        predicted = _by_kmeans(out, config, data)
+        metrics["clusters_by"] = "k-means"
+    else:
+        predicted = torch.zeros(len(data.test), dtype=torch.long)
+    points = {"predicted": predicted}
+    if images:  # some of them for the pictures, so that a report needs no data files
+        points |= {"images": data.test[:SHOWN].clone(), "shown": predicted[:SHOWN].clone()}
+        if data.test_labels is not None:
+            points["shown_labels"] = data.test_labels[:SHOWN].clone()
     if data.test_labels is not None:
         labels = data.test_labels.numpy()
         metrics |= clustering_metrics(labels, predicted.cpu().numpy())
         if data.groups:  # the rule names the symbols, so a wrong name is an error
             metrics["accuracy_matched"] = metrics["accuracy"]
             metrics["accuracy"] = float((predicted.cpu() == data.test_labels).float().mean())
-        if not clustered:
+        if images:
+            metrics |= batch_nmi(labels, predicted.cpu().numpy(), generator=streams["batch_nmi"])
+        elif not clustered:
             metrics["nmi_kmeans"] = _kmeans_nmi(out.latent, labels)
     else:
         metrics["clusters_used"] = len(torch.unique(predicted))
     if clustered:
-        metrics["cluster_entropy"] = cluster_entropy(out.logits)
-        metrics["effective_rank"] = effective_rank(out.embedding)
+        metrics |= collapse_metrics(out.embedding, out.logits)
     if constraint is not None:
         metrics |= constraint_metrics(model, constraint, data)
-    if has_density(config) and data.test.dim() == 2:
-        density, samples = assess_density(model.energy, config, data, box, streams)
+    if has_density(config):
+        judge = assess_samples if images else assess_density
+        density, samples = judge(model.energy, config, data, box, streams, chains)
         metrics |= density
-        points["samples"] = samples
+        points |= samples
     return metrics, points
 
 
-def _outputs(model: Model, x: Tensor) -> Outputs:
+@torch.no_grad()
+def outputs_of(model: Model, x: Points) -> Outputs:
     """What the network says of many points, a part at a time."""
-    with torch.no_grad():
-        return Outputs(*map(torch.cat, zip(*(model(part) for part in torch.split(x, 1000)), strict=True)))
+    return Outputs(*map(torch.cat, zip(*(model(part) for part in chunks(x, 1000)), strict=True)))
+
+
+def _by_kmeans(out: Outputs, config: Config, data: Dataset) -> Tensor:
+    """Clusters for a method that has no head for them: of its embeddings if it trains any, else of its latents."""
+    features = out.embedding if config.stage2.weights.barlow > 0 else out.latent
+    clusters = config.model.clusters or data.clusters
+    assert clusters is not None
+    return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), clusters, config.seed)).long()
+
+
+@torch.no_grad()
+def assess_samples(
+    energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None
+) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """Images that the density gives: chains of training, and chains that begin anew."""
+    fresh = fresh_images(energy, config, CHAINS, box, streams["assess"])
+    test = torch.cat([energy(part) for part in chunks(data.test, 1000)])
+    metrics = {"fresh_energy_gap": float(energy(fresh).mean() - test.mean())}
+    samples = {"samples": fresh}
+    if chains is not None:
+        metrics["energy_gap"] = float(energy(chains).mean() - test.mean())
+        samples["chains"] = chains[:CHAINS].clone()
+    return metrics, samples
+
+
+def fresh_images(energy: EnergyFn, config: Config, n: int, box: Box, generator: torch.Generator) -> Tensor:
+    """n samples from chains that begin at noise, moved by the sampler of the training."""
+    sampler = replace(langevin(config, box), steps=FRESH_STEPS)
+    return sampler.run(energy, box.sample(n, generator), generator)[0]
 
 
 def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> dict[str, float]:
     """How well the training groups, and groups held out, satisfy the rule. A collapse satisfies it too."""
     figures = {}
-    parts = {"": data.grouped.flatten(0, 1)}
+    parts: dict[str, Points] = {"": data.grouped.flatten(0, 1)}
     if data.validation is not None:
         parts["validation_"] = data.validation
     for part, points in parts.items():
-        logits = _outputs(model, points).logits
+        logits = outputs_of(model, points).logits
         log_p = logits.log_softmax(dim=1).double().view(-1, data.group_size, logits.shape[1])
         named = [
             [domain[k] for domain, k in zip(constraint.domains, group, strict=True)]
@@ -100,38 +150,37 @@ def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> d
 
 
 def assess_density(
-    energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams
-) -> tuple[dict[str, float], Tensor]:
+    energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None = None
+) -> tuple[dict[str, float], dict[str, Tensor]]:
     """What would catch a fake: samples against data, the truth's density, where walks end."""
-    generator = streams["assess"]
-    samples = fresh_samples(energy, min(SAMPLES, len(data.test)), box, generator)
-    mmd = mmd_test(samples, data.test, generator)
+    generator, test = streams["assess"], data.test[:]
+    samples = fresh_samples(energy, min(SAMPLES, len(test)), box, generator)
+    mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
         metrics = {
-            "energy_gap": float(energy(samples).mean() - energy(data.test).mean()),
+            "energy_gap": float(energy(samples).mean() - energy(test).mean()),
             "sample_mmd2": mmd["mmd2"],
             "sample_mmd2_null95": mmd["null_95"],
-            "sample_1nn": nearest_neighbour_test(samples, data.test),
+            "sample_1nn": nearest_neighbour_test(samples, test),
         }
     if data.truth is not None:
-        metrics |= density_metrics(energy, data.truth, data.test, box.low, box.high, generator)
+        metrics |= density_metrics(energy, data.truth, test, box.low, box.high, generator)
         if data.truth.rings:
-            noisy = data.test + 0.5 * data.truth.noise * torch.randn(data.test.shape, generator=generator)
+            noisy = test + 0.5 * data.truth.noise * torch.randn(test.shape, generator=generator)
             metrics["normal_cosine"] = score_against_normal(energy, noisy)
     if data.test_labels is not None:
-        ends = walk_from(walk_settings(config), energy, data.test, generator)
+        ends = walk_from(walk_settings(config), energy, test, generator)
         metrics["walk_crossing"] = float((_true_cluster(data, ends) != data.test_labels).float().mean())
-    return metrics, samples
+    return metrics, {"samples": samples}
 
 
 def _true_cluster(data: Dataset, x: Tensor) -> Tensor:
     if data.truth is not None:
         return data.truth.nearest_cluster(x)
     assert data.train_labels is not None
-    return data.train_labels[torch.cdist(x, data.train).argmin(dim=1)]
+    return data.train_labels[torch.cdist(x, data.train[:]).argmin(dim=1)]
 
 
 def _kmeans_nmi(latent: Tensor, labels: np.ndarray) -> float:
     clusters = len(np.unique(labels))
-    found = KMeans(clusters, n_init=10, random_state=0).fit_predict(latent.cpu().numpy())
-    return clustering_metrics(labels, found)["nmi"]
+    return clustering_metrics(labels, kmeans_clusters(latent.cpu().numpy(), clusters, 0))["nmi"]

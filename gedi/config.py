@@ -18,6 +18,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 METHODS = (
     "gedi",
     "jem",
+    "barlow",
     "swav",
     "no-nf",
     "no-nf-no-train-1",
@@ -50,9 +51,12 @@ class DataConfig(Section):
     """What is learnt from."""
 
     name: Literal[
-        "moons", "circles", "rings", "spirals", "blobs", "pinwheel", "file", "mnist-addition", "digits-addition"
-    ] = "moons"
-    path: str | None = None  # with name "file": .npy, .npz or .csv
+        "moons", "circles", "rings", "spirals", "blobs", "pinwheel",
+        "file", "images",
+        "mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "digits",
+        "mnist-addition", "digits-addition",
+    ] = "moons"  # fmt: skip
+    path: str | None = None  # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
@@ -62,6 +66,8 @@ class DataConfig(Section):
     free: Count = 0  # addition: further images in no triplet
     validation: Count = 0  # addition: further triplets held out of training, to choose settings by
     group_size: Positive = 1  # a file: so many rows in a row belong to one group of the constraint
+    limit: Positive | None = None  # images: so many of the training images, drawn by the seed; None takes all
+    side: Positive | None = None  # a folder of images: scaled to this side; None wants them alike
     pad: Count = 0  # images: pixels of border added on every side
     channels: Literal[1, 3] = 1  # images: 3 repeats gray ones, as the paper does
     mean: float = 0.0  # images in [0, 1] are shifted and scaled by these
@@ -73,6 +79,7 @@ class ModelConfig(Section):
 
     encoder: Literal["mlp", "conv", "resnet8"] = "mlp"
     width: Positive = 16  # channels: conv's first layer, resnet8's F
+    stem: Literal[1, 2] = 1  # resnet8: 2 halves the side in the first layer, for laptops
     hidden: Annotated[tuple[Positive, ...], Field(min_length=1)] = (100, 100)
     latent: Positive = 8  # h
     activation: Literal["silu", "leaky_relu"] = "silu"
@@ -85,6 +92,7 @@ class ModelConfig(Section):
     embedding: Positive = 8
     clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
     temperature: Width = 0.2  # tau
+    finer: Count = 0  # prototypes of a second, finer head on the same embedding; 0 has none
     second_encoder: bool = False
 
 
@@ -115,6 +123,9 @@ class WalkConfig(Section):
     direction: Literal["constant", "fresh", "carried"] = "carried"
     corrector: Weight = 0.001
     inertia: Share = 0.5
+    relax: Count = 0  # Langevin moves after every step, back to the data
+    relax_step_size: Width = 0.1
+    relax_noise: Weight = 0.01
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
 
 
@@ -127,7 +138,10 @@ class AugmentConfig(Section):
     shift: Weight = 0.0  # pixels
     elastic: Weight = 0.0  # pixels
     crop: Count = 0  # reflect-pad by so many pixels, then crop back
+    resized: Share = 0.0  # crop a share of the area between this and 1, and scale it back
+    flip: bool = False  # mirror every second image
     jitter: Share = 0.0  # probability of a colour jitter
+    strength: Weight = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
     grayscale: Share = 0.0
     both: bool = False  # two augmented views; False: the data as they are, and one augmented view
 
@@ -156,6 +170,10 @@ class ClusterConfig(Section):
     anneal: Share = 0.5
     iterations: Positive = 3
     ridge: Width = 1e-4  # beta of the negative-free term
+    start: Share = 0.0  # agreement and balance are off for this share of stage 2: finer clusters come first
+    merge: tuple[Share, ...] = ()  # moments of stage 2 at which prototypes are merged from finer clusters
+    finer_balance: Weight = 4.0  # weight of the balance within the finer clusters' term
+    off_diagonal: Weight = 5e-3  # Barlow Twins: weight of the redundancy
 
 
 class Weights(Section):
@@ -170,6 +188,8 @@ class Weights(Section):
     agreement: Weight = 0.0
     agreement_walk: Weight = 0.0
     balance: Weight = 0.0
+    finer: Weight = 0.0
+    barlow: Weight = 0.0
     constraint: Weight = 0.0
     supervised: Weight = 0.0  # the upper bound: looks at labels
 

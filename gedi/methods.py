@@ -1,5 +1,6 @@
 """Methods: a config becomes a model and the stages that train it."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,8 +24,10 @@ from gedi.training import (
     Weight,
     agreement_term,
     balance_term,
+    barlow_term,
     constraint_term,
     denoising_term,
+    finer_term,
     generative_term,
     negative_free_term,
     penalty_term,
@@ -32,11 +35,12 @@ from gedi.training import (
     supervised_term,
 )
 from gedi.training.stage import Augment, Term
+from gedi.types import Points
 from gedi.views import CropAndColour, Warp
 
 #: Terms that shape the clusters; their sum tells good restarts from bad.
 _CLUSTERING = ("cluster_noise", "cluster_walk", "agreement", "agreement_walk", "balance", "constraint", "supervised")
-_NO_CLUSTERS: dict[str, Any] = dict.fromkeys((*_CLUSTERING, "negative_free"), 0.0)
+_NO_CLUSTERS: dict[str, Any] = dict.fromkeys((*_CLUSTERING, "negative_free", "finer", "barlow"), 0.0)
 _NO_DENSITY: dict[str, Any] = {"generative": 0.0, "denoising": 0.0, "penalty": 0.0}
 _NO_RULE: dict[str, Any] = {"rule": None, "align": (), "prior": "uniform"}
 _NO_NF: dict[str, Any] = {"stage2": {"weights": {"negative_free": 0.0}}}
@@ -45,12 +49,29 @@ _NO_NF: dict[str, Any] = {"stage2": {"weights": {"negative_free": 0.0}}}
 CHANGES: dict[str, dict[str, Any]] = {
     "gedi": {},
     # The density alone: both stages train only it.
-    "jem": {"n_init": 1, "stage1": {"weights": _NO_CLUSTERS}, "stage2": {"weights": _NO_CLUSTERS}},
+    "jem": {
+        "n_init": 1,
+        "model": {"finer": 0, "second_encoder": False},
+        "cluster": {"merge": ()},
+        "stage1": {"weights": _NO_CLUSTERS},
+        "stage2": {"weights": _NO_CLUSTERS},
+    },
+    # Embeddings whose dimensions agree between views and do not repeat each other; no clusters.
+    "barlow": {
+        "n_init": 1,
+        "model": {"finer": 0, "second_encoder": False},
+        "constraint": _NO_RULE,
+        "cluster": {"merge": ()},
+        "stage1": {"iterations": 0},
+        "stage2": {"weights": {**_NO_CLUSTERS, **_NO_DENSITY, "barlow": 1.0}},
+    },
     # The noise view and Sinkhorn alone.
     "swav": {
+        "model": {"finer": 0, "second_encoder": False},
         "constraint": _NO_RULE,
+        "cluster": {"merge": ()},
         "stage1": {"iterations": 0},
-        "stage2": {"weights": {**_NO_DENSITY, **{name: 0.0 for name in _NO_CLUSTERS if name != "cluster_noise"}}},
+        "stage2": {"weights": {**_NO_DENSITY, **_NO_CLUSTERS, "cluster_noise": 1.0}},
     },
     "no-nf": _NO_NF,
     # Nothing to freeze before stage 2, so the walks follow the energy as it learns.
@@ -75,6 +96,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
 }
 _REFRESH_OF_LIVE_WALKS = 100
+_ENOUGH = 10_000  # points to tell the mean and spread of all by
 
 
 def with_method(config: Config) -> Config:
@@ -101,24 +123,48 @@ def has_density(config: Config) -> bool:
     )
 
 
-def build_model(config: Config, shape: Sequence[int], clusters: int, streams: Streams) -> Model:
-    """The network of a config for points of a shape, drawn from the run's streams."""
+def build_model(
+    config: Config, shape: Sequence[int], clusters: int, streams: Streams, encoder: nn.Module | None = None
+) -> Model:
+    """The network of a config for points of a shape, drawn from the run's streams; the encoder may be one's own."""
     m = config.model
-    latent = m.width if m.encoder == "resnet8" else m.latent
+    encoders = [
+        _encoder(config, shape, streams[name]) if encoder is None else copy.deepcopy(encoder)
+        for name in ("encoder", "generative_encoder")[: 1 + m.second_encoder]
+    ]
+    latent = _latent_dim(encoders[0], shape)
     if m.head == "linear":
         projector: nn.Module = Passthrough()
         prototypes: nn.Module = Classifier(latent, clusters, streams["head"])
     else:
         projector = Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent)
         prototypes = Prototypes(m.embedding, clusters, m.temperature, streams["head"])
+    if m.finer and m.finer <= clusters:
+        raise UserError(f"model.finer must be more than the {clusters} clusters merged from them, got {m.finer}")
     return Model(
-        _encoder(config, shape, streams["encoder"]),
+        encoders[0],
         projector,
         prototypes,
         latent_dim=latent,
-        generative_encoder=_encoder(config, shape, streams["generative_encoder"]) if m.second_encoder else None,
+        finer=Prototypes(m.embedding, m.finer, m.temperature, streams["finer"]) if m.finer else None,
+        generative_encoder=encoders[1] if m.second_encoder else None,
         generator=streams["direction"],
     )
+
+
+def _latent_dim(encoder: nn.Module, shape: Sequence[int]) -> int:
+    """The length of an encoder's latents, asked of the encoder itself."""
+    try:
+        with torch.no_grad():
+            latent = encoder(torch.zeros(2, *shape))
+    except RuntimeError as error:
+        raise UserError(f"the encoder must take points of shape {tuple(shape)}: {str(error).splitlines()[0]}") from None
+    if latent.dim() != 2 or len(latent) != 2:
+        raise UserError(
+            f"an encoder must give one vector a point, (n, h), got {tuple(latent.shape)} for 2 points; end it with "
+            "torch.nn.Flatten()"
+        )
+    return int(latent.shape[1])
 
 
 def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -> nn.Module:
@@ -140,12 +186,12 @@ def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -
         raise UserError(f"model.encoder={m.encoder} takes images, got points of shape {tuple(shape)}; use mlp")
     if m.encoder == "conv":
         return ConvEncoder(shape, m.width, m.latent, generator=generator)
-    return ResNet8(shape[0], m.width, generator=generator)
+    return ResNet8(shape[0], m.width, m.stem, generator=generator)
 
 
-def initial_distribution(config: Config, train: Tensor, box: Box) -> Initial:
+def initial_distribution(config: Config, train: Points, box: Box) -> Initial:
     """Where the config's chains begin."""
-    return box if config.sampling.initial == "uniform" else Normal.around(train)
+    return box if config.sampling.initial == "uniform" else Normal.around(train[:_ENOUGH])
 
 
 def build_stages(config: Config, box: Box, initial: Initial, constraint: Constraint | None = None) -> list[Stage]:
@@ -184,12 +230,13 @@ def langevin(config: Config, box: Box) -> Langevin:
 def walk_settings(config: Config) -> Walk:
     """The config's manifold walk."""
     w = config.walk
-    if w.energy == "stage1" and w.refresh:
+    if w.energy == "stage1" and w.refresh > 1:
         raise UserError(
-            f"walk.refresh re-walks on an energy that changes: with walk.energy=stage1 it must be 0, "
-            f"got {w.refresh}; use walk.energy=live"
+            f"walk.refresh re-walks on an energy that changes: with walk.energy=stage1 it must be 0 (every point once) "
+            f"or 1 (every batch anew), got {w.refresh}; use walk.energy=live"
         )
-    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh)
+    relax = Langevin(noise=w.relax_noise, step_size=w.relax_step_size, steps=w.relax) if w.relax else None
+    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax)
 
 
 def _augment(config: Config) -> Augment | None:
@@ -197,8 +244,17 @@ def _augment(config: Config) -> Augment | None:
     parts = [
         part
         for part in (
-            CropAndColour(a.crop, a.jitter, a.grayscale, config.data.mean, config.data.std),
-            Warp(a.rotation, a.shear, a.scale, a.shift, a.elastic),
+            CropAndColour(
+                crop=a.crop,
+                resized=a.resized,
+                flip=a.flip,
+                jitter=a.jitter,
+                strength=a.strength,
+                grayscale=a.grayscale,
+                mean=config.data.mean,
+                std=config.data.std,
+            ),
+            Warp(a.rotation, a.shear, a.scale, a.shift, a.elastic, background=-config.data.mean / config.data.std),
         )
         if not part.is_identity
     ]
@@ -230,6 +286,7 @@ def _stage(
         naming=Naming(constraint, config.constraint.align, config.constraint.restarts, config.constraint.decode)
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,
+        merging=config.cluster.merge if weights.finer > 0 else (),
         walk=walk_settings(config) if weights.cluster_walk + weights.agreement_walk > 0 else None,
         negatives=Negatives(
             sampling.chains,
@@ -249,7 +306,7 @@ def _stage(
 
 
 def _looks_at_view(weights: Weights) -> bool:
-    names = ("cluster_noise", "negative_free", "agreement", "balance", "constraint", "supervised")
+    names = ("cluster_noise", "negative_free", "agreement", "balance", "finer", "barlow", "constraint", "supervised")
     return any(getattr(weights, name) > 0 for name in names)
 
 
@@ -278,11 +335,17 @@ def _terms(
         "agreement": lambda: agreement_term("noise"),
         "agreement_walk": lambda: agreement_term("walk"),
         "balance": lambda: balance_term(log_prior),
+        "finer": lambda: finer_term(c.finer_balance),
+        "barlow": lambda: barlow_term(c.off_diagonal),
         "constraint": lambda: constraint_term(constraint),  # type: ignore[arg-type]
         "supervised": lambda: supervised_term,
     }
+    if weights.finer > 0 and config.model.finer == 0:
+        raise UserError("a weight on the finer clusters needs some: see model.finer")
+    courses = {"constraint": (rule.start, rule.ramp)}
+    courses |= dict.fromkeys(("agreement", "agreement_walk", "balance"), (c.start, 0.0))
     terms = {
-        name: (Weight(value, rule.start, rule.ramp) if name == "constraint" else Weight(value), made[name]())
+        name: (Weight(value, *courses.get(name, (0.0, 0.0))), made[name]())
         for name, value in weights.model_dump().items()
         if value > 0
     }

@@ -7,7 +7,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ import torch
 import yaml
 from lightning_fabric import Fabric
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from gedi.assess import assess
 from gedi.config import Config, parse, to_yaml
-from gedi.data import Dataset, addition_dataset, draw_toy, load_arrays
+from gedi.data import Dataset
 from gedi.errors import UserError
 from gedi.evaluation import density_verdict
 from gedi.logic import Constraint
@@ -35,6 +35,7 @@ from gedi.nn import Model
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
+from gedi.sources import data_box, load_data
 from gedi.training import Trainer
 
 CHECKPOINT_EVERY = 500  # iterations
@@ -171,60 +172,6 @@ def load_settings(path: str | Path) -> dict[str, Any]:
     return settings
 
 
-def load_data(config: Config, streams: Streams, data_dir: str | Path | None = None) -> Dataset:
-    """The data of a config, train and test drawn apart."""
-    d = config.data
-    if d.name == "file":
-        return _load_file(config, streams)
-    if d.name in ("mnist-addition", "digits-addition"):
-        source = d.name.removesuffix("-addition")
-        return _as_asked(
-            config,
-            addition_dataset(source, d.triplets, d.free, streams.numpy("train"), data_dir, n_validation=d.validation),
-        )
-    options = {"circles": {"factor": d.factor}, "spirals": {"turns": d.turns}}.get(d.name, {})
-    train, train_labels, truth = draw_toy(d.name, d.n_train, streams.numpy("train"), d.noise, **options)
-    test, test_labels, _ = draw_toy(d.name, d.n_test, streams.numpy("test"), d.noise, **options)
-    return Dataset(d.name, train, test, train_labels, test_labels, truth)
-
-
-def _load_file(config: Config, streams: Streams) -> Dataset:
-    """A file's rows, a fifth of them for the test; groups of rows stay together."""
-    d = config.data
-    assert d.path is not None
-    x, y = load_arrays(d.path)
-    Dataset(d.path, x, x)  # refuses bad rows by their number in the file
-    size = d.group_size
-    if len(x) % size:
-        raise UserError(f"{d.path} must hold whole groups: {len(x)} rows are no multiple of data.group_size={size}")
-    groups = torch.randperm(len(x) // size, generator=torch.Generator().manual_seed(streams.seed))
-    order = (groups[:, None] * size + torch.arange(size)).flatten()
-    kept = max(1, len(groups) // 5) * size
-    test, train = order[:kept], order[kept:]
-    x = (x - x[train].mean(dim=0)) / x[train].std(dim=0).square().mean().sqrt().clamp_min(1e-12)
-    return Dataset(
-        d.path,
-        x[train],
-        x[test],
-        None if y is None else y[train],
-        None if y is None else y[test],
-        group_size=size,
-        groups=len(train) // size if size > 1 else 0,
-    )
-
-
-def _as_asked(config: Config, data: Dataset) -> Dataset:
-    """Images with the border, channels and scale that the config asks for."""
-    d = config.data
-
-    def change(x: Tensor) -> Tensor:
-        x = torch.nn.functional.pad(x, [d.pad] * 4) if d.pad else x
-        return (x.expand(-1, d.channels, -1, -1) - d.mean) / d.std
-
-    held_out = None if data.validation is None else change(data.validation)
-    return replace(data, train=change(data.train), test=change(data.test), validation=held_out)
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A run that could start: everything given has been read and checked, nothing has been written."""
@@ -243,18 +190,25 @@ def prepare(
     config: Config,
     *,
     accelerator: str = "cpu",
+    precision: str = "32-true",
+    compiled: bool = False,
     data_dir: str | Path | None = None,
     data: Dataset | None = None,
     constraint: Constraint | None = None,
+    encoder: nn.Module | None = None,
 ) -> Prepared:
     """Read the data, build the model and its trainer. The whole run follows from the config's seed.
 
     Args:
         config: the settings.
         accelerator: where to train.
+        precision: of the forward passes, as Fabric names it: ``32-true``, ``bf16-mixed``, ``16-mixed``.
+        compiled: compile the encoders with ``torch.compile``; pays for long runs on large networks.
         data_dir: where image files are looked for first.
         data: points of your own in place of those the config names.
         constraint: one of your own in place of the one the config names.
+        encoder: a module of your own (n, *shape) -> (n, h) in place of the one the config names. It should have no
+            batch norm: an image's energy must not depend on its neighbours.
     """
     method_config = with_method(config)
     streams = Streams(config.seed)
@@ -266,13 +220,18 @@ def prepare(
     constraint = constraint or build_constraint(config.constraint, clusters)
     if constraint is not None:
         check_constraint(constraint, clusters, data.group_size, data.groups)
-    fabric = Fabric(accelerator=accelerator, devices=1)
-    box = Box.around(data.train, config.sampling.margin)
+    fabric = Fabric(accelerator=accelerator, devices=1, precision=precision)
+    box = data_box(config, data)
     on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
     train_points = fabric.to_device(data.train)
     initial = initial_distribution(method_config, train_points, on_device)
+    model = build_model(method_config, data.train.shape[1:], clusters, streams, encoder)
+    if compiled:
+        for part in (model.encoder, model.generative_encoder):
+            if part is not None:
+                part.compile()
     trainer = Trainer(
-        build_model(method_config, data.train.shape[1:], clusters, streams),
+        model,
         train_points,
         build_stages(method_config, on_device, initial, constraint),
         Streams(config.seed, fabric.device),
@@ -370,6 +329,7 @@ def _assess(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.box,
         prepared.streams,
         prepared.constraint,
+        prepared.trainer.buffer.chains.cpu(),
     )
 
 

@@ -1,12 +1,25 @@
 """The few types that cross rooms."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 #: An energy E(x), lower where the data are denser: (n, *shape) -> (n,).
 EnergyFn = Callable[[Tensor], Tensor]
+
+
+class Points(Protocol):
+    """Many points (n, *shape): a tensor, or something that makes a tensor of what is asked for."""
+
+    @property
+    def shape(self) -> torch.Size:
+        """(n, *shape)."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Tensor | slice, /) -> Tensor: ...
 
 
 class Clustered(NamedTuple):
@@ -15,6 +28,7 @@ class Clustered(NamedTuple):
     latent: Tensor
     embedding: Tensor
     logits: Tensor
+    finer: Tensor | None = None  # logits of finer clusters, where the model has them
 
 
 class Outputs(NamedTuple):

@@ -19,7 +19,8 @@ from gedi.logic import Constraint
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.report import Progress, write_report
-from gedi.runs import RunDirectory, load_data, prepare, train
+from gedi.runs import RunDirectory, prepare, train
+from gedi.sources import load_data
 from gedi.tables import TABLES, Cell, engine, write_table
 
 SMALL = (

@@ -7,8 +7,11 @@ from gedi.data.dataset import Dataset
 from gedi.data.digits import load_digits
 from gedi.data.download import fetch
 from gedi.data.files import FileState, find_folder, load_images, verify
+from gedi.data.folder import load_folder
 from gedi.data.idx import read_idx
+from gedi.data.image_arrays import load_image_arrays
 from gedi.data.images import ImageSet, unit_range
+from gedi.data.pixels import Pixels, StoredImages, chunks
 from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 
 __all__ = [
@@ -18,7 +21,10 @@ __all__ = [
     "FileState",
     "ImageSet",
     "NoisyCurve",
+    "Pixels",
+    "StoredImages",
     "addition_dataset",
+    "chunks",
     "draw_toy",
     "draw_triplets",
     "fetch",
@@ -26,6 +32,8 @@ __all__ = [
     "free_images",
     "load_arrays",
     "load_digits",
+    "load_folder",
+    "load_image_arrays",
     "load_images",
     "read_idx",
     "unit_range",

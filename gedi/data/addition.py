@@ -114,6 +114,7 @@ def addition_dataset(
     if source not in _SOURCES:
         raise unknown("source of digits", source, _SOURCES)
     images = _SOURCES[source](data_dir)
+    assert images.train_labels is not None  # official sets have them
     drawn = draw_triplets(images.train_labels, n_triplets + n_validation, rng)
     triplets, held_out = drawn[:n_triplets], drawn[n_triplets:]
     free = free_images(images.train_labels, drawn, n_free, rng)

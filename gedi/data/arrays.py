@@ -1,6 +1,9 @@
 """Tables from files: .npy, .npz, .csv."""
 
 import csv
+import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +25,12 @@ def load_arrays(path: str | Path) -> tuple[Tensor, Tensor | None]:
     ============  =====================================================================
     """
     path = Path(path)
-    if not path.is_file():
-        raise UserError(f"data.path must name a file, but {str(path)!r} is not there")
-    readers = {".npy": _npy, ".npz": _npz, ".csv": _csv}
-    if path.suffix not in readers:
-        raise UserError(f"data.path must end in .npy, .npz or .csv, got {path.name!r}")
-    try:
-        x, y = readers[path.suffix](path)
-    except UserError:
-        raise
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path.name} cannot be read as {path.suffix}: {error}") from None
+    check_file(path, (".npy", ".npz", ".csv"))
+    if path.suffix == ".csv":
+        x, y = _csv(path)
+    else:
+        held = read_arrays(path, ("x", "y"))
+        x, y = held["x"], held.get("y")
     points = torch.tensor(np.asarray(x, dtype=np.float32))
     if y is None:
         return points, None
@@ -41,15 +39,28 @@ def load_arrays(path: str | Path) -> tuple[Tensor, Tensor | None]:
     return points, torch.tensor(np.unique(y, return_inverse=True)[1].reshape(-1))
 
 
-def _npy(path: Path) -> tuple[np.ndarray, None]:
-    return np.load(path, allow_pickle=False), None
+def check_file(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse what is not a file of one of these kinds."""
+    if not path.is_file():
+        raise UserError(f"data.path must name a file, but {str(path)!r} is not there")
+    if path.suffix not in suffixes:
+        raise UserError(f"data.path must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}, got {path.name!r}")
 
 
-def _npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    with np.load(path, allow_pickle=False) as archive:
-        if "x" not in archive:
-            raise UserError(f"{path.name} must hold an array named 'x', got {', '.join(archive.files)}")
-        return archive["x"], archive.get("y")
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Those of the names that a ``.npz`` file holds, the first for sure; the array of a ``.npy`` file as the first."""
+    try:
+        with path.open("rb") as file:  # NumPy itself leaves a damaged file open
+            held = np.load(file, allow_pickle=False)
+            if isinstance(held, np.ndarray):
+                return {names[0]: held}
+            if names[0] not in held:
+                raise UserError(f"{path.name} must hold an array named {names[0]!r}, got {', '.join(held.files)}")
+            return {name: held[name] for name in names if name in held}
+    except UserError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"{path.name} cannot be read as {path.suffix}: {error}") from None
 
 
 def _csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gedi.data.pixels import StoredImages, chunks
 from gedi.data.toy import NoisyCurve
 from gedi.errors import UserError
+from gedi.types import Points
 
 _CHUNK = 4096  # rows checked at a time: the check must not double the memory of an image set
 
@@ -20,7 +22,7 @@ class Dataset:
 
     Attributes:
         name: what it is called in results.
-        train: (n, *shape); labels are for pictures and diagnostics, training never sees them.
+        train: (n, *shape), or images kept as bytes; labels are for pictures and diagnostics, training never sees them.
         test: (m, *shape).
         train_labels: (n,) or None.
         test_labels: (m,) or None.
@@ -37,22 +39,22 @@ class Dataset:
     """
 
     name: str
-    train: Tensor
-    test: Tensor
+    train: Points
+    test: Points
     train_labels: Tensor | None = None
     test_labels: Tensor | None = None
     truth: NoisyCurve | None = None
     group_size: int = 1
     groups: int = 0
     source: str = ""
-    validation: Tensor | None = None
+    validation: Points | None = None
 
     def __post_init__(self) -> None:
         for part, x, labels in (
             ("training", self.train, self.train_labels),
             ("test", self.test, self.test_labels),
         ):
-            if x.dim() < 2 or len(x) == 0:
+            if len(x.shape) < 2 or len(x) == 0:
                 raise UserError(f"{part} data must be points (n, *shape) with n > 0, got shape {tuple(x.shape)}")
             if labels is not None and labels.shape != (len(x),):
                 raise UserError(
@@ -81,18 +83,20 @@ class Dataset:
 
     @property
     def grouped(self) -> Tensor:
-        """The training points in groups: a view (groups, group_size, *shape)."""
+        """The training points in groups, (groups, group_size, *shape)."""
         n = self.groups * self.group_size
         return self.train[:n].view(self.groups, self.group_size, *self.train.shape[1:])
 
     @property
     def free(self) -> Tensor:
-        """The training points in no group: a view (n - groups * group_size, *shape)."""
+        """The training points in no group, (n - groups * group_size, *shape)."""
         return self.train[self.groups * self.group_size :]
 
 
-def _refuse_rows_that_are_not_finite(part: str, x: Tensor) -> None:
-    bad = torch.cat([~torch.isfinite(rows.flatten(1)).all(dim=1) for rows in torch.split(x, _CHUNK)])
+def _refuse_rows_that_are_not_finite(part: str, x: Points) -> None:
+    if isinstance(x, StoredImages) and not x.stored.is_floating_point():
+        return
+    bad = torch.cat([~torch.isfinite(rows.flatten(1)).all(dim=1) for rows in chunks(x, _CHUNK)])
     if bad.any():
         first = int(bad.nonzero()[0])
         raise UserError(

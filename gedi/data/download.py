@@ -1,7 +1,6 @@
 """The known data sets from their official places."""
 
 import contextlib
-import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,20 +16,24 @@ from gedi.data.files import base_folders, file_state, judge
 from gedi.errors import UserError
 
 _SECONDS = 30  # without a byte
+_CHUNK = 1 << 16  # bytes that may be lost when a connection breaks
 
 
 def fetch(name: str, data_dir: str | Path | None = None) -> Path:
     """Download the files of a data set that are not there yet; the folder they are in.
 
     They go to a folder with the data set's name inside ``data_dir``, else the folder ``GEDI_DATA`` names, else the
-    user's cache. A file gets its name only when it is whole and its checksum is the official one, so a download
-    that broke off never counts. A readable file that is not official is somebody's: it is left alone, and named.
+    user's cache. Official files that are there in any layout are enough. A file gets its name only when it is whole
+    and its checksum is the official one; until then it ends in ``.part``, and a download that broke off goes on from
+    there. A readable file that is not official is somebody's: it is left alone, and named.
     """
     entry = find_entry(name)
     base = base_folders(data_dir)[0]
     folder = base / entry.name
-    if all(file_state(entry, file, base).state == "ok" for file in entry.files):
-        return base
+    for place in (base, folder):
+        for layout in entry.layouts:
+            if all(file_state(entry, file, place).state == "ok" for file in layout):
+                return place
     folder.mkdir(parents=True, exist_ok=True)
     states = [file_state(entry, file, folder) for file in entry.files]
     for state in states:
@@ -49,11 +52,11 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Path:
 def _download(entry: Entry, file: OfficialFile, folder: Path) -> None:
     """One file from the first place that gives it whole."""
     faults = []
+    part = folder / f"{file.name}.part"
     for url in entry.urls:
         try:
-            with _progress(file.name) as bar, _quiet():
-                path = pooch.retrieve(url + file.name, None, file.name, folder, downloader=_Checked(entry, file, bar))
-            Path(path).chmod(0o644)  # temporary files are for their owner only
+            _complete(entry, file, url + file.name, part)
+            part.replace(folder / file.name)
             return
         except (OSError, ValueError) as error:  # what requests raises is an OSError
             faults.append(f"{urlsplit(url).netloc}: {_reason(error)}")
@@ -63,36 +66,69 @@ def _download(entry: Entry, file: OfficialFile, folder: Path) -> None:
     )
 
 
-class _Checked:
-    """Download to the temporary name that pooch gives, and refuse what is not official before it is renamed."""
+def _complete(entry: Entry, file: OfficialFile, url: str, part: Path) -> None:
+    """Get what is missing of a file. If the whole is not official, the beginning was of another: get it all."""
+    for begun in (True, False) if part.is_file() else (False,):
+        if not begun:
+            part.unlink(missing_ok=True)
+        try:
+            with _progress(file.name) as bar:
+                _get(url, part, bar)
+        except OSError as error:
+            if begun and _status(error) == 416:  # nothing is left to give of a file that is no longer than ours
+                continue
+            raise
+        found = judge(entry, file, part)
+        if found.state == "ok":
+            return
+    part.unlink()
+    raise ValueError(f"what came is {found.state}")
 
-    def __init__(self, entry: Entry, file: OfficialFile, bar: "_Bar | None") -> None:
-        self.entry, self.file = entry, file
+
+def _get(url: str, part: Path, bar: "_Bar | None") -> None:
+    """Add to a file what a server has beyond it, or all from the start if it will not give a part."""
+    with part.open("ab") as output:
+        start = output.tell()
+
+        def answered(response: Any, **_: Any) -> None:
+            here = start if response.status_code == 206 else 0
+            if response.status_code == 200:
+                output.truncate(0)
+            if bar:
+                bar.begin(here)
+
         # identity: a server must not wrap what is compressed already
-        headers = {"Accept-Encoding": "identity"}
-        self.http = pooch.HTTPDownloader(bar or False, chunk_size=1 << 16, timeout=_SECONDS, headers=headers)
-
-    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        self.http(url, output_file, pooch)
-        found = judge(self.entry, self.file, Path(output_file))
-        if found.state != "ok":
-            raise ValueError(f"what came is {found.state}")
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+        http = pooch.HTTPDownloader(
+            bar or False, chunk_size=_CHUNK, timeout=_SECONDS, headers=headers, hooks={"response": answered}
+        )
+        try:
+            http(url, output, None)
+        finally:
+            if output.tell() == 0:
+                part.unlink()
 
 
 class _Bar:
     """A progress bar with the face that pooch expects of one."""
 
     def __init__(self, name: str, progress: Progress) -> None:
-        self.total = 0
+        self.total = 0  # of what is still to come
+        self._start = 0
         self._progress, self._task = progress, progress.add_task(name)
+
+    def begin(self, start: int) -> None:
+        """Show that so many bytes are there already."""
+        self._start = start
+        self.reset()
 
     def update(self, size: int) -> None:
         """Go on by so many bytes."""
-        self._progress.update(self._task, total=self.total or None, advance=size)
+        self._progress.update(self._task, total=self._start + self.total or None, advance=size)
 
     def reset(self) -> None:
-        """Go back to nothing; pooch does so before it fills the bar."""
-        self._progress.reset(self._task)
+        """Go back to the start; pooch does so before it fills the bar."""
+        self._progress.reset(self._task, completed=self._start)
 
     def close(self) -> None:
         """Nothing: the bar ends with its block, also when the download fails."""
@@ -109,21 +145,12 @@ def _progress(name: str) -> Iterator[_Bar | None]:
         yield _Bar(name, progress)
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep pooch from logging the checksum of each file: ours are checked already."""
-    logger = pooch.get_logger()
-    before = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _reason(error: Exception) -> str:
     """Why a download failed, in a few words: the full text of a connection error is a paragraph."""
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if status is not None:
+    if status := _status(error):
         return f"HTTP {status}"
     return str(error) if type(error) is ValueError else type(error).__name__

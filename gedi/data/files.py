@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -11,8 +11,10 @@ import numpy as np
 import pooch
 import torch
 
+from gedi.data.archive import read_members
+from gedi.data.cache import cached
 from gedi.data.catalogue import CATALOGUE, Entry, OfficialFile, Parts, find_entry
-from gedi.data.idx import read_raw
+from gedi.data.idx import decompress, read_bytes
 from gedi.data.images import ImageSet
 from gedi.errors import UserError
 
@@ -26,8 +28,8 @@ class FileState:
     Attributes:
         name: the file's official name.
         path: where it is, or where it would be.
-        state: ``ok``: the official bytes; ``not official``: it can be read, but is a subset or a re-encoding;
-            ``missing``; ``broken``: it cannot be read.
+        state: ``ok``: the official bytes; ``not official``: it can be read, but is a subset or a re-encoding, or no
+            checksum of it is known; ``missing``; ``broken``: it cannot be read.
         why: what is known of the fault.
     """
 
@@ -37,28 +39,49 @@ class FileState:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """What a file holds, and what its checksums say.
+
+    Attributes:
+        parts: one for each member of an archive; a single one else.
+        official: True or False, or None if no checksum is known that could tell.
+        owner: another data set that it is known to be a file of.
+    """
+
+    parts: list[Parts]
+    official: bool | None
+    owner: str | None
+
+
 def load_images(name: str, data_dir: str | Path | None = None) -> ImageSet:
     """The images of a known data set, from files on this machine.
 
     Looked for in ``data_dir``, then in the folder ``GEDI_DATA`` names, then in the user's cache; in each, in a folder
-    with the data set's name or directly; compressed or not. Files that are not the official ones are accepted,
-    and the set then says so: ``exact`` is False.
+    with the data set's name or directly; archived, compressed or not. Files that are not the official ones are
+    accepted, and the set then says so: ``exact`` is False, and ``source`` tells what is there. They are decoded and
+    checked once, then memory-mapped from a cache until a file changes (``GEDI_CACHE_DATA``, empty for none).
     """
     entry = find_entry(name)
-    folder = find_folder(name, data_dir) or _refuse(entry, data_dir)
+    folder, layout = _find(entry, data_dir) or _refuse(entry, data_dir)
+    paths = [_on_disk(folder, file) or folder / file.name for file in layout]
+    return cached(name, folder, paths, lambda: _decode(entry, layout, paths))
+
+
+def _decode(entry: Entry, layout: Sequence[OfficialFile], paths: Sequence[Path]) -> ImageSet:
     gathered: dict[str, list[np.ndarray]] = {}
-    exact = True
-    for file in entry.files:
-        path = _on_disk(folder, file)
-        assert path is not None
-        parts, owner = _read(entry, file, path)
-        if owner not in (entry.name, None):  # several sets share their file names
+    verdicts = []
+    for file, path in zip(layout, paths, strict=True):
+        reading = _read(entry, file, path)
+        if reading.owner:  # several sets share their file names
             raise UserError(
-                f"{str(path)!r} must be a file of {entry.name}, but is one of {owner}; move it to its own folder"
+                f"{str(path)!r} must be a file of {entry.name}, but is one of {reading.owner}; "
+                "move it to its own folder"
             )
-        exact = exact and owner == entry.name
-        for part, values in parts.items():
-            gathered.setdefault(part, []).append(values)
+        verdicts.append(reading.official)
+        for parts in reading.parts:
+            for part, values in parts.items():
+                gathered.setdefault(part, []).append(values)
     joined = {part: torch.from_numpy(_join(values)) for part, values in gathered.items()}
     return ImageSet(
         entry.name,
@@ -66,23 +89,31 @@ def load_images(name: str, data_dir: str | Path | None = None) -> ImageSet:
         joined["train_labels"].long(),
         joined["test"],
         joined["test_labels"].long(),
-        exact,
-        f"{entry.name}, {'official files' if exact else 'not the official bytes'}",
+        all(verdicts),
+        f"{entry.name}, {_in_words(entry, verdicts, (len(joined['train']), len(joined['test'])))}",
     )
+
+
+def _in_words(entry: Entry, verdicts: Sequence[bool | None], counts: tuple[int, int]) -> str:
+    if all(verdicts):
+        return "official files"
+    if entry.counts and counts != entry.counts:
+        (train, test), (all_train, all_test) = counts, entry.counts
+        return f"not the official bytes: {train:,} of {all_train:,} training and {test:,} of {all_test:,} test images"
+    return "not the official bytes" if False in verdicts else "not known to be the official bytes"
 
 
 def find_folder(name: str, data_dir: str | Path | None = None) -> Path | None:
     """The first folder that has every file of a data set by name, or None; the files are not opened."""
-    entry = find_entry(name)
-    return next((f for f in _folders(entry, data_dir) if len(_present(entry, f)) == len(entry.files)), None)
+    found = _find(find_entry(name), data_dir)
+    return found[0] if found else None
 
 
 def verify(name: str, data_dir: str | Path | None = None) -> list[FileState]:
     """How each file of a data set stands, in the folder that ``load_images`` would take or comes nearest to it."""
     entry = find_entry(name)
-    folders = list(_folders(entry, data_dir))
-    folder = max(folders, key=lambda place: len(_present(entry, place)))  # the first of the fullest
-    return [file_state(entry, file, folder) for file in entry.files]
+    folder, layout = _nearest(entry, data_dir)
+    return [file_state(entry, file, folder) for file in layout]
 
 
 def file_state(entry: Entry, file: OfficialFile, folder: Path) -> FileState:
@@ -95,12 +126,13 @@ def judge(entry: Entry, file: OfficialFile, path: Path) -> FileState:
     if not path.is_file():
         return FileState(file.name, path, "missing")
     try:
-        _, owner = _read(entry, file, path)
+        reading = _read(entry, file, path)
     except UserError as error:
         return FileState(file.name, path, "broken", str(error))
-    if owner == entry.name:
+    if reading.official:
         return FileState(file.name, path, "ok")
-    return FileState(file.name, path, "not official", f"it is a file of {owner}" if owner else "")
+    unknown = "no checksum of it is known" if reading.official is None else ""
+    return FileState(file.name, path, "not official", f"it is a file of {reading.owner}" if reading.owner else unknown)
 
 
 def base_folders(data_dir: str | Path | None = None) -> list[Path]:
@@ -121,34 +153,59 @@ def _folders(entry: Entry, data_dir: str | Path | None) -> Iterator[Path]:
         yield base
 
 
+def _find(entry: Entry, data_dir: str | Path | None) -> tuple[Path, tuple[OfficialFile, ...]] | None:
+    """The first folder with a whole layout, and that layout."""
+    places = ((folder, layout) for folder in _folders(entry, data_dir) for layout in entry.layouts)
+    return next((place for place in places if _share(*place) == 1), None)
+
+
+def _nearest(entry: Entry, data_dir: str | Path | None) -> tuple[Path, tuple[OfficialFile, ...]]:
+    """The first folder and layout that the largest share of files is there of."""
+    places = [(folder, layout) for folder in _folders(entry, data_dir) for layout in entry.layouts]
+    return max(places, key=lambda place: _share(*place))
+
+
+def _share(folder: Path, layout: Sequence[OfficialFile]) -> float:
+    return sum(_on_disk(folder, file) is not None for file in layout) / len(layout)
+
+
 def _refuse(entry: Entry, data_dir: str | Path | None) -> NoReturn:
     """Say where a data set was looked for, and what one lacks that is there in part."""
     advice = f"get it with: gedi data get {entry.name}, or set GEDI_DATA to the folder that holds it"
-    for folder in _folders(entry, data_dir):
-        if found := _present(entry, folder):
-            lacking = ", ".join(file.name for file in entry.files if file not in found)
-            raise UserError(f"{entry.name} must be whole, but {str(folder)!r} lacks {lacking}; {advice}")
+    folder, layout = _nearest(entry, data_dir)
+    if _share(folder, layout) > 0:
+        lacking = ", ".join(file.name for file in layout if not _on_disk(folder, file))
+        raise UserError(f"{entry.name} must be whole, but {str(folder)!r} lacks {lacking}; {advice}")
     searched = ", ".join(str(base) for base in base_folders(data_dir))
     raise UserError(f"{entry.name} must be on this machine, but is not in {searched}; {advice}")
-
-
-def _present(entry: Entry, folder: Path) -> list[OfficialFile]:
-    return [file for file in entry.files if _on_disk(folder, file)]
 
 
 def _on_disk(folder: Path, file: OfficialFile) -> Path | None:
     return next((folder / name for name in file.names if (folder / name).is_file()), None)
 
 
-def _read(entry: Entry, file: OfficialFile, path: Path) -> tuple[Parts, str | None]:
-    """What a file holds, and the name of the data set it is known to be an official file of."""
-    raw = read_raw(path)
-    parts = file.parse(raw, path.name)
-    sums = {_md5(raw), _md5(path.read_bytes())}
-    if {file.raw_md5, file.md5} & sums:
-        return parts, entry.name
+def _read(entry: Entry, file: OfficialFile, path: Path) -> _Reading:
+    """What a file holds, and what is known of it."""
+    content = read_bytes(path)
+    raw = decompress(content, path.name)
+    pieces = [(file, raw, path.name)]
+    if file.members:
+        held = read_members(raw, [member.name for member in file.members], path.name)
+        pieces = [
+            (member, inside, f"{member.name} in {path.name}") for member, inside in zip(file.members, held, strict=True)
+        ]
+    parts = [piece.parse(inside, name) for piece, inside, name in pieces if piece.parse]
+    packed = _md5(content)
+    if packed == file.md5:
+        return _Reading(parts, True, None)
+    sums = [(piece.raw_md5, packed if inside is content else _md5(inside)) for piece, inside, _ in pieces]
+    verdicts = [None if official is None else official == found for official, found in sums]
+    if all(verdicts):
+        return _Reading(parts, True, None)
+    found = {packed, *(found for _, found in sums)}
     others = [other for other in CATALOGUE.values() if other.name != entry.name]
-    return parts, next((o.name for o in others if any({f.raw_md5, f.md5} & sums for f in o.files)), None)
+    owner = next((o.name for o in others if any(f.sums & found for layout in o.layouts for f in layout)), None)
+    return _Reading(parts, False if False in verdicts else None, owner)
 
 
 def _md5(content: bytes) -> str:
@@ -156,4 +213,5 @@ def _md5(content: bytes) -> str:
 
 
 def _join(values: list[np.ndarray]) -> np.ndarray:
-    return values[0] if len(values) == 1 else np.concatenate(values)
+    """One array that owns its memory: the bytes of a file cannot be written to."""
+    return np.require(np.concatenate(values) if len(values) > 1 else values[0], requirements=["C", "W"])

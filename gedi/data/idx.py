@@ -29,20 +29,24 @@ def read_idx(path: str | Path) -> np.ndarray:
         array([5, 0, 4], dtype=uint8)
     """
     path = Path(path)
-    return parse_idx(read_raw(path), path.name)
+    return parse_idx(decompress(read_bytes(path), path.name), path.name)
 
 
-def read_raw(path: Path) -> bytes:
-    """A file's bytes, decompressed if they are a gzip stream, whatever the file is called."""
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes as they are."""
     if not path.is_file():
         raise UserError(f"a data file must exist, but {str(path)!r} is not there")
-    content = path.read_bytes()
+    return path.read_bytes()
+
+
+def decompress(content: bytes, name: str) -> bytes:
+    """A file's bytes, decompressed if they are a gzip stream, whatever the file is called."""
     if not content.startswith(b"\x1f\x8b"):
         return content
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path.name} must be a whole gzip file, but it is corrupt ({error}); {_AGAIN}") from None
+        raise UserError(f"{name} must be a whole gzip file, but it is corrupt ({error}); {_AGAIN}") from None
 
 
 def parse_idx(content: bytes, name: str) -> np.ndarray:

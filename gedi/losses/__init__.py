@@ -1,6 +1,7 @@
 """Objectives: plain functions on plain tensors, each a scalar to minimise."""
 
 from gedi.losses.agreement import agreement, balance
+from gedi.losses.barlow import barlow_twins
 from gedi.losses.cluster import log_sinkhorn, swapped_prediction
 from gedi.losses.denoising import denoising
 from gedi.losses.generative import energy_penalty, generative
@@ -9,6 +10,7 @@ from gedi.losses.negative_free import negative_free
 __all__ = [
     "agreement",
     "balance",
+    "barlow_twins",
     "denoising",
     "energy_penalty",
     "generative",

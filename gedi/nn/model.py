@@ -50,6 +50,8 @@ class Model(nn.Module):
         projector: ``proj``, (n, h) -> (n, d) on the unit sphere.
         prototypes: (n, d) -> (n, c).
         latent_dim: h, the length of ``u``.
+        finer: a second set of prototypes on the same embedding, more of them: they shape the embedding, and
+            symbols can be merged from them.
         generative_encoder: a second encoder for the energy alone; None shares the first.
         generator: the stream ``u`` is drawn from.
 
@@ -67,6 +69,7 @@ class Model(nn.Module):
         prototypes: nn.Module,
         *,
         latent_dim: int,
+        finer: nn.Module | None = None,
         generative_encoder: nn.Module | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class Model(nn.Module):
         self.encoder = encoder
         self.projector = projector
         self.prototypes = prototypes
+        self.finer = finer
         self.generative_encoder = generative_encoder
         bound = latent_dim**-0.5
         self.direction = nn.Parameter(torch.empty(latent_dim).uniform_(-bound, bound, generator=generator))
@@ -86,7 +90,7 @@ class Model(nn.Module):
 
     def redraw_heads(self, generator: torch.Generator) -> None:
         """Begin the cluster head again; the encoder and the energy stay."""
-        for head in (self.projector, self.prototypes):
+        for head in (self.projector, self.prototypes, *([] if self.finer is None else [self.finer])):
             redraw = getattr(head, "redraw", None)
             if redraw is None:
                 raise TypeError(f"a head needs a method redraw(generator) for restarts, got {type(head).__name__}")
@@ -97,12 +101,14 @@ class Model(nn.Module):
         latent = self.encoder(x)
         (clustered,) = self.heads([latent])
         energy = self.energy
-        return Outputs(*clustered, energy.of_latent(latent) if self.generative_encoder is None else energy(x))
+        return Outputs(*clustered[:3], energy.of_latent(latent) if self.generative_encoder is None else energy(x))
 
     def heads(self, latents: Sequence[Tensor]) -> list[Clustered]:
         """Embedding and logits of several views' latents, each view with its own batch-norm statistics."""
         if not latents:
             return []
         embeddings = [self.projector(latent) for latent in latents]
-        logits = torch.split(self.prototypes(torch.cat(embeddings)), [len(latent) for latent in latents])
-        return list(map(Clustered, latents, embeddings, logits))
+        joined, sizes = torch.cat(embeddings), [len(latent) for latent in latents]
+        logits = torch.split(self.prototypes(joined), sizes)
+        finer = [None] * len(latents) if self.finer is None else torch.split(self.finer(joined), sizes)
+        return list(map(Clustered, latents, embeddings, logits, finer))

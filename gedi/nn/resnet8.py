@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gedi.errors import UserError
 from gedi.nn.mlp import LEAK
 
 
@@ -19,6 +20,8 @@ class ResNet8(nn.Module):
     Args:
         channels: of the images.
         width: ``F``, 128 or 256 in the paper.
+        stem: the first convolution moves by so many pixels (its kernel is two wider); 1 is the paper's form, 2 works at
+            half the side throughout and costs a quarter.
         generator: the stream the weights are drawn from.
 
     Source: Duvenaud et al. 2021 (the architecture), the paper's appendix.
@@ -28,9 +31,12 @@ class ResNet8(nn.Module):
         1037184
     """
 
-    def __init__(self, channels: int, width: int, *, generator: torch.Generator | None = None) -> None:
+    def __init__(self, channels: int, width: int, stem: int = 1, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.first = nn.Conv2d(channels, width, 3, padding=1)
+        if stem < 1:
+            raise UserError(f"stem is a number of pixels: it must be at least 1 (the paper's form), got {stem}")
+        self.stem = stem
+        self.first = nn.Conv2d(channels, width, stem + 2, stem, padding=1)
         self.second = nn.Conv2d(width, width, 3, padding=1)
         self.shortcut = nn.Conv2d(channels, width, 1)
         self.blocks = nn.ModuleList(
@@ -48,10 +54,19 @@ class ResNet8(nn.Module):
                 nn.init.xavier_uniform_(layer.weight, gain, generator=generator)
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
+        # a seventh off the training step and a fifth off a score, measured at F = 128
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def forward(self, x: Tensor) -> Tensor:  # (n, channels, side, side) -> (n, F)
+    def forward(self, x: Tensor) -> Tensor:  # (n, channels, height, width) -> (n, F)
         """The latent of each image."""
-        here = F.avg_pool2d(self.second(F.leaky_relu(self.first(x), LEAK)), 2) + self.shortcut(F.avg_pool2d(x, 2))
+        if min(x.shape[2:]) < 4 * self.stem:
+            raise UserError(
+                f"images must be at least {4 * self.stem} pixels high and wide for stem={self.stem}, "
+                f"got {x.shape[2]}x{x.shape[3]}"
+            )
+        x = x.contiguous(memory_format=torch.channels_last)
+        here = F.avg_pool2d(self.second(F.leaky_relu(self.first(x), LEAK)), 2)  # (n, F, height / 2 stem, ...)
+        here = here + self.shortcut(F.avg_pool2d(x, 2 * self.stem))
         for i, block in enumerate(self.blocks):
             here = here + block(here)
             if i == 0:

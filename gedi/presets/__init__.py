@@ -5,9 +5,10 @@ from typing import Any
 from gedi.config import merge
 from gedi.errors import UserError, unknown
 from gedi.presets.addition import ADDITION_PRESETS
+from gedi.presets.images import IMAGE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
 
-PRESETS: dict[str, dict[str, Any]] = {**TOY_PRESETS, **ADDITION_PRESETS}
+PRESETS: dict[str, dict[str, Any]] = {**TOY_PRESETS, **ADDITION_PRESETS, **IMAGE_PRESETS}
 
 
 def preset(name: str, profile: str | None = None) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from gedi.config import to_yaml
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.random import Streams
 from gedi.report import figures
-from gedi.runs import RunDirectory, load_data
+from gedi.runs import RunDirectory
+from gedi.sources import load_data
 
 _ABOUT = {
     "nmi": "normalised mutual information with the true classes, whole test set",
@@ -73,9 +74,11 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
         model, box = directory.load_model()
         points = load_file(directory.path / "model" / "points.safetensors")
         title = "test data" if data.test_labels is None else "test data, true classes"
-        panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, data.test, data.test_labels, title, box)]
+        panels: list[Callable[[Axes], None]] = [
+            lambda ax: figures.scatter(ax, data.test[:], data.test_labels, title, box)
+        ]
         if has_clusters(config):
-            panels.append(lambda ax: figures.scatter(ax, data.test, points["predicted"], "clusters found", box))
+            panels.append(lambda ax: figures.scatter(ax, data.test[:], points["predicted"], "clusters found", box))
         if has_density(config):
             starts = data.test[torch.linspace(0, len(data.test) - 1, 8).long()]
             panels.append(

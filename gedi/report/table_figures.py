@@ -10,7 +10,8 @@ from safetensors.torch import load_file
 from gedi.random import Streams
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
-from gedi.runs import RunDirectory, load_data
+from gedi.runs import RunDirectory
+from gedi.sources import load_data
 
 Scores = Mapping[tuple[str, str, int | None], Sequence[float]]
 
@@ -31,8 +32,8 @@ def labels(
             box = run.load_model()[1]
             found = load_file(run.path / "model" / "points.safetensors")["predicted"]
             nmi = run.results()["metrics"]["nmi"]
-            figures.scatter(panels[0], test.test, test.test_labels, f"{row}: ground truth", box)
-            figures.scatter(panels[1 + j], test.test, found, f"{method} (NMI {nmi:.2f})", box)
+            figures.scatter(panels[0], test.test[:], test.test_labels, f"{row}: ground truth", box)
+            figures.scatter(panels[1 + j], test.test[:], found, f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 
@@ -44,7 +45,7 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         if run is None:
             continue
         model, box = run.load_model()
-        test = load_data(run.config(), Streams(run.config().seed)).test
+        test = load_data(run.config(), Streams(run.config().seed)).test[:]
         points = load_file(run.path / "model" / "points.safetensors")
         starts = test[torch.linspace(0, len(test) - 1, 6).long()]
         top, middle, bottom = (axes[i + k * len(data)] for k in range(3))

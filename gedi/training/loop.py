@@ -17,10 +17,12 @@ from gedi.nn import Energy, Model
 from gedi.random import Streams
 from gedi.sampling import Initial, ReplayBuffer
 from gedi.training.batches import Batches
-from gedi.training.naming import Named, align_prototypes
-from gedi.training.stage import Stage
+from gedi.training.merging import merge_prototypes, some_of
+from gedi.training.naming import align_prototypes
+from gedi.training.proposal import Proposal
+from gedi.training.stage import Augment, Stage, due
 from gedi.training.step import JointPass, augmented, make_batch, radial_energy, walk_from
-from gedi.types import EnergyFn
+from gedi.types import EnergyFn, Points
 
 State = dict[str, Any]
 
@@ -55,7 +57,7 @@ class Trainer:
 
     Args:
         model: the network; trained in place.
-        train: the data, (n, d), on the fabric's device.
+        train: the data, (n, *shape), on the fabric's device; indexing gives points.
         stages: in order. Stages with ``clusters_from`` are tried up to ``n_init`` times, each time from the
             end of the stage before and with a new head; the try with the lowest selection loss is kept.
             No label takes part.
@@ -71,7 +73,7 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        train: Tensor,
+        train: Points,
         stages: Sequence[Stage],
         streams: Streams,
         initial: Initial,
@@ -145,6 +147,8 @@ class Trainer:
         """One step: batch, views, samples, forward, terms, backward, update, record."""
         stage = leg.stage
         progress = self.iteration / stage.iterations
+        if due(stage.merging, self.iteration, stage.iterations):
+            self._merge(leg)
         if stage.naming is not None and stage.naming.due(self.iteration, stage.iterations):
             self._align(leg)
         for group in self.optimizer.param_groups:
@@ -153,17 +157,18 @@ class Trainer:
         index = self.batches.next(self.streams["batch"])
         x = self.train[index]
         walked = self._walk(stage, index, x)
-        batch, info = make_batch(
-            stage,
-            x,
-            walked,
-            self.model.energy,
-            self.buffer,
-            self.streams,
-            progress,
-            self.batches.grouped,
-            None if self.labels is None else self.labels[index],
-        )
+        with self.fabric.autocast():  # chains at the precision of the network's own passes
+            batch, info = make_batch(
+                stage,
+                x,
+                walked,
+                self.model.energy,
+                self.buffer,
+                self.streams,
+                progress,
+                self.batches.grouped,
+                None if self.labels is None else self.labels[index],
+            )
 
         terms = self.network(batch, stage.terms)
         loss = torch.stack([weight.at(progress) * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
@@ -265,24 +270,34 @@ class Trainer:
         """Give the clusters the names that fit the constraint best, if its loss drops. No label takes part."""
         naming = leg.stage.naming
         assert naming is not None
-        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
-            raise self._diverged(leg, ["weights"])
-        found = align_prototypes(
-            self.model,
-            self.train[: self.groups * self.group_size],
-            naming,
-            lambda x, generator: augmented(leg.stage, x, generator),
-            self.streams["align"],
-        )
+        self._refuse_bad_weights(leg)
+        grouped = self.train[: self.groups * self.group_size]
+        self._take(leg, "align", align_prototypes(self.model, grouped, naming, self._look(leg), self.streams["align"]))
+
+    def _merge(self, leg: Leg) -> None:
+        """Merge the clusters from finer ones, if the cluster loss drops. No label takes part."""
+        self._refuse_bad_weights(leg)
+        some = self.train[some_of(len(self.train), self.streams["merge"])]
+        self._take(leg, "merge", merge_prototypes(self.model, some, self._look(leg), self.streams["merge"]))
+
+    def _look(self, leg: Leg) -> Augment:
+        return lambda x, generator: augmented(leg.stage, x, generator)
+
+    def _take(self, leg: Leg, event: str, found: Proposal) -> None:
+        """Use a proposal if it is better, and log it either way."""
         if found.improves:
             self._replace_prototypes(found)
         record: State = {"stage": leg.stage.name, "iteration": self.iteration}
         if leg.restart is not None:
             record["restart"] = leg.restart
-        self.on_log(record | {"event": "align", **found.record()})
+        self.on_log(record | {"event": event, **found.record()})
+
+    def _refuse_bad_weights(self, leg: Leg) -> None:
+        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+            raise self._diverged(leg, ["weights"])
 
     @torch.no_grad()
-    def _replace_prototypes(self, found: Named) -> None:
+    def _replace_prototypes(self, found: Proposal) -> None:
         """New prototypes, and all that is kept beside them."""
         prototypes = self.model.prototypes.weight
         assert isinstance(prototypes, Tensor)
@@ -301,7 +316,7 @@ class Trainer:
         if walk.every_step:
             return walk_from(walk, self._walk_energy(stage), x, self.streams["walk"])
         if self.walked is None or (walk.refresh and self.iteration % walk.refresh == 0):
-            self.walked = walk_from(walk, self._walk_energy(stage), self.train, self.streams["walk"])
+            self.walked = walk_from(walk, self._walk_energy(stage), self.train[:], self.streams["walk"])
         return self.walked[index]
 
     def _walk_energy(self, stage: Stage) -> EnergyFn:

@@ -1,7 +1,5 @@
 """Symbol alignment during training: the constraint names the clusters, and mends them on the way."""
 
-from typing import Any, NamedTuple
-
 import torch
 import torch.nn.functional as F
 from sklearn.cluster import KMeans
@@ -9,6 +7,7 @@ from torch import Tensor
 
 from gedi.logic import align, decode
 from gedi.nn import Model
+from gedi.training.proposal import Proposal
 from gedi.training.stage import Augment, Naming
 
 _GROUPS = 300  # enough to tell the names; more only cost time
@@ -16,29 +15,10 @@ _LOOKS = 4  # augmented looks at each point
 _FINER = 4  # clusters for each symbol, where names are decoded from finer ones
 
 
-class Named(NamedTuple):
-    """New prototypes, and what the constraint says of the old and the new ones."""
-
-    prototypes: Tensor
-    permutation: Tensor | None  # None: not a renaming of the old ones
-    before: float
-    after: float
-
-    @property
-    def improves(self) -> bool:
-        """Whether the constraint's loss drops by more than rounding."""
-        return self.after < self.before - 1e-4
-
-    def record(self) -> dict[str, Any]:
-        """What the log keeps."""
-        how = "kept" if not self.improves else "decoded" if self.permutation is None else "renamed"
-        return {"constraint_before": self.before, "constraint_after": self.after, "prototypes": how}
-
-
 @torch.no_grad()
 def align_prototypes(
     model: Model, points: Tensor, naming: Naming, augment: Augment, generator: torch.Generator
-) -> Named:
+) -> Proposal:
     """Prototypes under which groups of points satisfy a constraint best.
 
     Two proposals. The old prototypes, renamed (:func:`gedi.logic.align`): right when the clusters are good and
@@ -84,4 +64,4 @@ def align_prototypes(
     before = loss(weight)
     scored = [(loss(prototypes), i) for i, (prototypes, _) in enumerate(proposals)]
     after, best = min(scored)
-    return Named(*proposals[best], before, after)
+    return Proposal("constraint", *proposals[best], before, after)

@@ -74,7 +74,17 @@ class Naming:
 
     def due(self, iteration: int, iterations: int) -> bool:
         """Whether this iteration begins with an alignment."""
-        return iteration in {round(moment * iterations) for moment in self.moments}
+        return due(self.moments, iteration, iterations)
+
+
+def due(moments: tuple[float, ...], iteration: int, iterations: int) -> bool:
+    """Whether an iteration is at one of the moments, which are shares of the stage.
+
+    Example:
+        >>> due((0.5,), 50, 100), due((0.5,), 51, 100)
+        (True, False)
+    """
+    return iteration in {round(moment * iterations) for moment in moments}
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,7 @@ class Walk:
     corrector: float
     inertia: float
     refresh: int
+    relax: Langevin | None = None  # moves back to the data after every step
 
     @property
     def every_step(self) -> bool:
@@ -132,6 +143,7 @@ class Stage:
         augment: what else is done to the augmented view.
         augment_both: the data are clustered through an augmentation of their own too, not as they are.
         naming: alignment of symbols, or None.
+        merging: shares of the stage at which prototypes are merged from finer clusters.
         fresh_optimiser: begin without the moments of the stage before. A density's gradients are large, and a
             short stage after it would crawl until Adam has forgotten them.
         walk: the manifold view, or None.
@@ -151,6 +163,7 @@ class Stage:
     augment: Augment | None = None
     augment_both: bool = False
     naming: Naming | None = None
+    merging: tuple[float, ...] = ()
     fresh_optimiser: bool = False
     walk: Walk | None = None
     negatives: Negatives | None = None

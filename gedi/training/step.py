@@ -150,6 +150,7 @@ def noise_pairs(x: Tensor, sigma: float, generator: torch.Generator) -> tuple[Te
 
 def walk_from(settings: Walk, energy: EnergyFn, x: Tensor, generator: torch.Generator) -> Tensor:
     """The end of a manifold walk from each point."""
+    relax = settings.relax
     return manifold_walk(
         energy,
         x,
@@ -159,6 +160,7 @@ def walk_from(settings: Walk, energy: EnergyFn, x: Tensor, generator: torch.Gene
         direction=settings.direction,
         corrector=settings.corrector,
         inertia=settings.inertia,
+        relax=None if relax is None else lambda e, x, g: relax.run(e, x, g)[0],
     )
 
 

@@ -100,6 +100,33 @@ class agreement_term:
 
 
 @dataclass(frozen=True)
+class finer_term:
+    """Agreement and balance of the finer clusters, which shape the embedding that symbols are merged in."""
+
+    balance: float
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The two terms, the second weighted."""
+        assert out.data is not None
+        data, view = out.data.finer, out.views["noise"].finer
+        assert data is not None
+        assert view is not None
+        return losses.agreement(data, view) + self.balance * losses.balance(torch.cat([data, view]))
+
+
+@dataclass(frozen=True)
+class barlow_term:
+    """Embeddings of data and augmented view agree, dimension by dimension, and dimensions do not repeat each other."""
+
+    off_diagonal: float
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """The Barlow Twins loss."""
+        assert out.data is not None
+        return losses.barlow_twins(out.data.embedding, out.views["noise"].embedding, self.off_diagonal)
+
+
+@dataclass(frozen=True)
 class balance_term:
     """The symbols have their shares, over data and augmented view together."""
 

@@ -1,5 +1,6 @@
 """DAM: walks along the manifold that the energy has learnt."""
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import torch
@@ -11,6 +12,8 @@ from gedi.score import energy_and_score
 from gedi.types import EnergyFn
 
 Direction = Literal["constant", "fresh", "carried"]
+#: Brings points back to the data: (energy, x, generator) -> x.
+Relax = Callable[[EnergyFn, Tensor, torch.Generator], Tensor]
 
 
 @torch.no_grad()
@@ -24,6 +27,7 @@ def manifold_walk(
     direction: Direction = "constant",
     corrector: float = 0.0,
     inertia: float = 0.5,
+    relax: Relax | None = None,
     every: int = 0,
 ) -> Tensor:
     r"""Walk each point along the density's level set.
@@ -50,6 +54,9 @@ def manifold_walk(
         corrector: ``c``: also climb ``c * g`` (at most ``radius``) each step, back to the ridge that
             rounding a bend leaves.
         inertia: share of the old direction in the mix of ``carried``.
+        relax: applied after every step. In many dimensions the score is one normal out of many: the projection
+            leaves nearly all of a random step, which is then no more than noise. A few Langevin moves after it
+            bring the point back to where the density is, some way along it.
         every: if positive, return the path instead, every that many steps.
 
     Returns:
@@ -89,6 +96,9 @@ def manifold_walk(
             climb = corrector * (g * unit).sum(dim=1, keepdim=True)
             move = move + climb.clamp_max(radius) * unit
         point = point + move
+        if relax is not None:
+            start, point = point, relax(energy, point.view(shape), generator).flatten(1)
+            move = move + point - start
         if direction == "carried":
             delta = F.normalize(inertia * delta + (1 - inertia) * move, dim=1) * length
         if every and ((t + 1) % every == 0 or t + 1 == steps):

@@ -22,6 +22,7 @@ class Warp:
         shift: up to so many pixels either way.
         elastic: standard deviation, in pixels, of a smooth random field.
         grid: control points of that field along each side.
+        background: what moves in from outside.
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
@@ -36,6 +37,7 @@ class Warp:
     shift: float = 0.0
     elastic: float = 0.0
     grid: int = 5
+    background: float = 0.0
 
     @property
     def is_identity(self) -> bool:
@@ -44,7 +46,7 @@ class Warp:
 
     @torch.no_grad()
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Deformed images, (n, channels, height, width); what moves in from outside is 0."""
+        """Deformed images, (n, channels, height, width); what moves in from outside is background."""
         n, _, height, width = x.shape
 
         def uniform(extent: float, *shape: int) -> Tensor:
@@ -61,4 +63,4 @@ class Warp:
             knots = torch.randn(n, 2, self.grid, self.grid, generator=generator, device=x.device, dtype=x.dtype)
             field = F.interpolate(knots * self.elastic, size=(height, width), mode="bicubic", align_corners=True)
             places = places + field.permute(0, 2, 3, 1) * pixels
-        return F.grid_sample(x, places, align_corners=False)
+        return F.grid_sample(x - self.background, places, align_corners=False) + self.background

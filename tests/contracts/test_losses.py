@@ -20,6 +20,8 @@ CASES = {
         partial(losses.balance, log_prior=torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64).log()),
         [(N, 3)],
     ),
+    "barlow_twins": (losses.barlow_twins, [(N, 4), (N, 4)]),
+    "barlow_twins (fewer points than dimensions)": (losses.barlow_twins, [(N, 9), (N, 9)]),
     "denoising": (partial(losses.denoising, sigma=0.3), [(N, 2), (N, 2)]),
     "energy_penalty": (losses.energy_penalty, [(N,), (N,)]),
     "generative": (losses.generative, [(N,), (N,)]),

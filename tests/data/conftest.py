@@ -1,4 +1,4 @@
-"""Small idx files, a data set made of them, a web server for them, and MNIST itself where it is at hand."""
+"""Small idx files, a data set made of them, a web server for them, and the real sets where they are at hand."""
 
 import gzip
 import hashlib
@@ -24,6 +24,7 @@ def _no_data_of_this_machine(monkeypatch, tmp_path_factory):
     empty = tmp_path_factory.mktemp("cache")
     monkeypatch.setattr("pooch.os_cache", lambda _: empty)
     monkeypatch.delenv("GEDI_DATA", raising=False)
+    monkeypatch.delenv("GEDI_CACHE_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
@@ -59,31 +60,38 @@ def write():
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    def __init__(self, pages, asked, *args):
-        self.pages, self.asked = pages, asked
+    def __init__(self, web, *args):
+        self.web = web
         super().__init__(*args)
 
     def do_GET(self):
-        self.asked.append(self.path)
-        if self.path not in self.pages:
+        self.web.asked.append(self.path)
+        if self.path not in self.web.pages:
             self.send_error(404)
             return
-        content, announced = self.pages[self.path]
-        self.send_response(200)
+        content, announced = self.web.pages[self.path]
+        start = int(self.headers.get("Range", "bytes=0-")[len("bytes=") : -1]) if self.web.gives_parts else 0
+        if start and start >= (announced or len(content)):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{announced or '*'}")
         if announced is not None:
-            self.send_header("Content-Length", str(announced))
+            self.send_header("Content-Length", str(announced - start))
         self.end_headers()
-        self.wfile.write(content)
+        self.web.sent.append(len(content[start:]))
+        self.wfile.write(content[start:])
 
     def log_message(self, *args):
         pass
 
 
 class Web:
-    """Pages by path, each with the length it announces; what was asked for, in order."""
+    """Pages by path, each with the length it announces; what was asked for, in order, and how many bytes were sent."""
 
     def __init__(self, port):
-        self.root, self.pages, self.asked = f"http://127.0.0.1:{port}", {}, []
+        self.root, self.pages, self.asked, self.sent, self.gives_parts = f"http://127.0.0.1:{port}", {}, [], [], True
 
     def serve(self, folder, files, compress=True):
         for name, content in files.items():
@@ -95,7 +103,7 @@ class Web:
 def web():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), None)
     page = Web(server.server_port)
-    server.RequestHandlerClass = partial(_Handler, page.pages, page.asked)
+    server.RequestHandlerClass = partial(_Handler, page)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield page
@@ -105,9 +113,22 @@ def web():
 
 
 @pytest.fixture(scope="session")
-def mnist_folder(tmp_path_factory):
-    if not (KEPT / "unpack.py").is_file():
-        pytest.skip("no copy of MNIST beside the project")
+def kept(tmp_path_factory):
+    """The folder of a real data set by name, unpacked once."""
     folder = tmp_path_factory.mktemp("data")
-    subprocess.run([sys.executable, str(KEPT / "unpack.py"), str(folder), "mnist"], check=True, capture_output=True)
-    return folder
+
+    def unpack(name):
+        if not (KEPT / "unpack.py").is_file():
+            pytest.skip(f"no copy of {name} beside the project")
+        if not (folder / name).is_dir():
+            subprocess.run(
+                [sys.executable, str(KEPT / "unpack.py"), str(folder), name], check=True, capture_output=True
+            )
+        return folder
+
+    return unpack
+
+
+@pytest.fixture(scope="session")
+def mnist_folder(kept):
+    return kept("mnist")

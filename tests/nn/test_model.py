@@ -95,7 +95,7 @@ def test_in_evaluation_views_together_are_the_views_one_by_one(second):
     net = model(second=second and plain_encoder()).eval()
     views = [torch.randn(n, 2) for n in (7, 7, 4)]
     for together, view in zip(net.heads([net.encoder(view) for view in views]), views, strict=True):
-        for a, b in zip(together, net(view)[:3], strict=True):
+        for a, b in zip(together[:3], net(view)[:3], strict=True):
             torch.testing.assert_close(a, b)
 
 

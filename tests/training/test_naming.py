@@ -17,7 +17,8 @@ from gedi.random import Streams
 from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.training import Naming, Optimiser, Stage, Trainer, TrainerSettings, Weight, constraint_term
-from gedi.training.naming import Named, align_prototypes
+from gedi.training.naming import align_prototypes
+from gedi.training.proposal import Proposal
 
 SYMBOLS, DIMENSION = 4, 8
 RULE = sums_to(2, range(SYMBOLS))
@@ -179,7 +180,7 @@ def test_mixed_prototypes_are_mended_by_decoding_finer_clusters_and_not_by_renam
     model = model_with(mixed())
     renamed, decoded = found_for(model, points), found_for(model, points, decode=True)
     assert decoded.permutation is None
-    assert decoded.record()["prototypes"] == "decoded"
+    assert decoded.record()["prototypes"] == "redrawn"
     assert decoded.after < 0.1 < renamed.after
     said = (points @ decoded.prototypes.t()).argmax(dim=1)
     assert torch.equal(said, symbols)
@@ -265,7 +266,7 @@ def test_a_proposal_that_is_no_better_is_not_taken(monkeypatch, permutation, aft
     trainer = trainer_of(CENTRES, points, log=log)
     beside = kept_beside(trainer)
     before, state = {name: x.clone() for name, x in beside.items()}, copy.deepcopy(trainer.model.state_dict())
-    proposal = Named(torch.randn(SYMBOLS, DIMENSION), permutation, 1.0, after)
+    proposal = Proposal("constraint", torch.randn(SYMBOLS, DIMENSION), permutation, 1.0, after)
     monkeypatch.setattr("gedi.training.loop.align_prototypes", lambda *args: proposal)
     trainer._align(trainer.legs[0])
     assert all(torch.equal(x, before[name]) for name, x in beside.items())
@@ -281,7 +282,7 @@ def test_new_prototypes_begin_without_the_moments_of_the_old():
     with torch.no_grad():
         trainer.model.prototypes.weight.copy_(mixed())
     trainer._align(trainer.legs[0])
-    assert log[-1]["prototypes"] == "decoded"
+    assert log[-1]["prototypes"] == "redrawn"
     assert beside["exp_avg"].abs().max() == beside["exp_avg_sq"].abs().max() == 0
     assert torch.equal(beside["average"], trainer.model.prototypes.weight)
     model = trainer.model.eval()
@@ -331,7 +332,7 @@ def test_a_run_with_alignments_that_is_stopped_and_loaded_ends_bit_for_bit_as_on
     (whole, whole_log), (first, first_log), (second, second_log) = make(), make(), make()
     train(whole)
     assert [record["iteration"] for record in whole_log if "event" in record] == [3, 4, 6]
-    assert any(record.get("prototypes") in ("renamed", "decoded") for record in whole_log)
+    assert any(record.get("prototypes") in ("renamed", "redrawn") for record in whole_log)
     first.trainer.fit(stop_after=stop)
     torch.save(first.trainer.state_dict(), tmp_path / "state.pt")
     second.trainer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))

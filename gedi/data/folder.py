@@ -1,0 +1,163 @@
+"""Images in a folder of one's own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from gedi.data.cache import cached
+from gedi.data.images import ImageSet
+from gedi.data.split import fifth
+from gedi.errors import UserError
+
+_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp"),
+    *(".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm"),
+)
+#: Only these are tried, whatever a file is called: some that Pillow knows would start other programs.
+_FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
+_GREY = ("1", "L", "LA", "La")
+_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # grey of 16 bits
+
+
+def load_folder(path: str | Path, side: int | None = None) -> ImageSet:
+    """The images of a folder, by the names of their files.
+
+    Sub-folders are classes, numbered in the order of their names; a folder without sub-folders has no labels. If
+    there is a folder ``train`` it is the training part, and ``test`` beside it the test part; else a fifth is the
+    test part, always the same. Images get three channels if any of them is in colour. Transparency is dropped.
+    What was decoded is memory-mapped from a cache until a file changes, see ``load_images``.
+
+    Args:
+        path: the folder.
+        side: images are cropped in the middle to a square and scaled to this; None: they must all have one size.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+        ...         (Path(folder) / name).parent.mkdir(exist_ok=True)
+        ...         Image.new("RGB", (40, 30)).save(Path(folder) / name)
+        ...     images = load_folder(folder, side=8)
+        >>> images.train.shape, images.train_labels
+        (torch.Size([3, 3, 8, 8]), tensor([0, 0, 1]))
+    """
+    path = Path(path).expanduser()
+    if not path.is_dir():
+        raise UserError(f"a folder of images must exist, but {str(path)!r} is not there")
+    if side is not None and side < 1:
+        raise UserError(f"side must be >= 1, got {side}")
+    is_split = (path / "train").is_dir()
+    if not is_split and (path / "test").is_dir():
+        raise UserError(f"{str(path)!r} has a folder test, so it must have a folder train; make one, or rename test")
+    train = _images_in(path / "train" if is_split else path)
+    test = _images_in(path / "test") if (path / "test").is_dir() else []
+    name = path.resolve().name
+    return cached(name, path, [*train, *test], lambda: _decode(name, path, train, test, side), f"side {side}")
+
+
+def _images_in(folder: Path) -> list[Path]:
+    """Every image below a folder, in the order of the names; hidden files are none."""
+    found = [
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in _SUFFIXES
+        and file.is_file()
+        and not any(piece.startswith(".") for piece in file.relative_to(folder).parts)
+    ]
+    if not found:
+        raise UserError(f"{str(folder)!r} must hold images ({' '.join(_SUFFIXES)}), but holds none")
+    return sorted(found, key=lambda file: file.relative_to(folder).parts)
+
+
+def _decode(name: str, path: Path, train: list[Path], test: list[Path], side: int | None) -> ImageSet:
+    is_split = (path / "train").is_dir()
+    classes = _classes(path / "train" if is_split else path, train)
+    known = sorted(set(classes or ()))
+    y = _numbers(classes, known, train)
+    y_test = _numbers(_classes(path / "test", test), known, test) if test and classes else None
+    x = torch.from_numpy(_read([*train, *test], side))
+    if test:
+        x, x_test = x[: len(train)], x[len(train) :]
+    else:
+        kept, held = fifth(len(x), y)
+        x, x_test = x[kept], x[held]
+        y, y_test = (None, None) if y is None else (y[kept], y[held])
+    how = "its own split" if test else "a fifth for the test"
+    source = f"folder {name}: {len(x):,} training and {len(x_test):,} test images, {how}"
+    return ImageSet(name, x, y, x_test, y_test, False, source)
+
+
+def _classes(folder: Path, files: Sequence[Path]) -> list[str] | None:
+    """The first folder below, file by file; None if the images lie in ``folder`` itself."""
+    inside = [file.relative_to(folder).parts for file in files]
+    loose = [parts[0] for parts in inside if len(parts) == 1]
+    if loose and len(loose) < len(inside):
+        raise UserError(
+            f"every image of {str(folder)!r} must be in the folder of its class, or none, but {loose[0]!r} is in no "
+            "folder and others are; move it"
+        )
+    return None if loose else [parts[0] for parts in inside]
+
+
+def _numbers(classes: list[str] | None, known: list[str], files: Sequence[Path]) -> Tensor | None:
+    if classes is None:
+        return None
+    for kind, file in zip(classes, files, strict=True):
+        if kind not in known:
+            raise UserError(f"classes must be those of the training part, but {str(file)!r} is of class {kind!r}")
+    return torch.tensor([known.index(kind) for kind in classes])
+
+
+def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
+    """Images (n, c, h, w) uint8 of one size."""
+    channels = 1 if {_mode(file) for file in files} <= {*_GREY, *_DEEP} else 3
+    first = _pixels(files[0], channels, side)
+    images = np.empty((len(files), *first.shape), np.uint8)
+    for image, file in zip(images, files, strict=True):
+        pixels = _pixels(file, channels, side)
+        if pixels.shape != first.shape:
+            (h, w), (first_h, first_w) = pixels.shape[1:], first.shape[1:]
+            raise UserError(
+                f"images must have one size, but {str(file)!r} is {w} x {h} and {files[0].name!r} is "
+                f"{first_w} x {first_h}; give a side to scale them to"
+            )
+        image[:] = pixels
+    return images
+
+
+def _mode(file: Path) -> str:
+    """How an image stores its colours."""
+    try:
+        with Image.open(file, formats=_FORMATS) as picture:
+            picture.verify()  # decoding alone does not miss the end of a PNG
+            return picture.mode
+    except Exception as error:
+        raise _unreadable(file, error) from None
+
+
+def _pixels(file: Path, channels: int, side: int | None) -> np.ndarray:
+    """One image (c, h, w) uint8, upright."""
+    try:
+        with Image.open(file, formats=_FORMATS) as picture:
+            upright = ImageOps.exif_transpose(picture)
+            if upright.mode in _DEEP:
+                values = np.asarray(upright).astype(np.int64)
+                if values.min() < 0 or values.max() > 65535:
+                    raise ValueError(f"its values go from {values.min()} to {values.max()}, not 0 to 65535")
+                upright = Image.fromarray((values >> 8).astype(np.uint8))
+            if upright.mode == "P":  # a palette may hold transparency, which has no way to RGB of its own
+                upright = upright.convert("RGBA")
+            plain = upright.convert("RGB" if channels == 3 else "L")
+            if side is not None:
+                plain = ImageOps.fit(plain, (side, side), Image.Resampling.BICUBIC)
+            return np.asarray(plain).reshape(plain.height, plain.width, channels).transpose(2, 0, 1)
+    except Exception as error:  # a damaged image makes Pillow stumble in many ways
+        raise _unreadable(file, error) from None
+
+
+def _unreadable(file: Path, error: Exception) -> UserError:
+    return UserError(f"{str(file)!r} must be an image, but cannot be read ({error}); mend it or take it away")

@@ -1,0 +1,126 @@
+"""The data that a config names."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gedi.config import Config, DataConfig
+from gedi.data import (
+    CATALOGUE,
+    Dataset,
+    ImageSet,
+    Pixels,
+    StoredImages,
+    addition_dataset,
+    draw_toy,
+    load_arrays,
+    load_digits,
+    load_folder,
+    load_image_arrays,
+    load_images,
+)
+from gedi.errors import UserError
+from gedi.random import Streams
+from gedi.sampling import Box
+
+
+def load_data(config: Config, streams: Streams, data_dir: str | Path | None = None) -> Dataset:
+    """The data of a config, train and test drawn apart."""
+    d = config.data
+    if d.name == "file":
+        return _load_file(config, streams)
+    if d.name in ("mnist-addition", "digits-addition"):
+        source = d.name.removesuffix("-addition")
+        return _as_asked(
+            config,
+            addition_dataset(source, d.triplets, d.free, streams.numpy("train"), data_dir, n_validation=d.validation),
+        )
+    if d.name in CATALOGUE or d.name in ("digits", "images"):
+        return image_dataset(config, load_image_set(d, data_dir), streams)
+    options = {"circles": {"factor": d.factor}, "spirals": {"turns": d.turns}}.get(d.name, {})
+    train, train_labels, truth = draw_toy(d.name, d.n_train, streams.numpy("train"), d.noise, **options)
+    test, test_labels, _ = draw_toy(d.name, d.n_test, streams.numpy("test"), d.noise, **options)
+    return Dataset(d.name, train, test, train_labels, test_labels, truth)
+
+
+def load_image_set(d: DataConfig, data_dir: str | Path | None = None) -> ImageSet:
+    """The images of a name, or of a folder or file of one's own."""
+    if d.name == "digits":
+        return load_digits()
+    if d.name != "images":
+        return load_images(d.name, data_dir)
+    if d.path is None:
+        raise UserError("data.name=images needs data.path, a folder of images or a .npy or .npz file")
+    return load_folder(d.path, side=d.side) if Path(d.path).is_dir() else load_image_arrays(d.path)
+
+
+def image_dataset(config: Config, images: ImageSet, streams: Streams) -> Dataset:
+    """Images as a data set: kept as bytes, made into points batch by batch."""
+    d = config.data
+    stored, labels, source = images.train, images.train_labels, images.source
+    if d.limit is not None and d.limit < len(stored):
+        chosen = np.sort(streams.numpy("limit").permutation(len(stored))[: d.limit])
+        stored = stored[torch.from_numpy(chosen)]
+        labels = None if labels is None else labels[torch.from_numpy(chosen)]
+        source = f"{source}; {d.limit} of its training images"
+    pixels = pixels_of(d)
+    return Dataset(
+        images.name,
+        StoredImages(stored, pixels),
+        StoredImages(images.test, pixels),
+        labels,
+        images.test_labels,
+        source=source,
+    )
+
+
+def pixels_of(d: DataConfig) -> Pixels:
+    """How the config wants images to become points."""
+    return Pixels(d.pad, d.channels, d.mean, d.std)
+
+
+def data_box(config: Config, data: Dataset) -> Box:
+    """The region that samples live in: around the data, coordinate by coordinate, or all pixels alike."""
+    margin = config.sampling.margin
+    if isinstance(data.train, StoredImages):
+        low, high = data.train.pixels.range
+        shape = data.train.shape[1:]
+        return Box(torch.full(shape, low - margin), torch.full(shape, high + margin))
+    return Box.around(data.train[:], margin)
+
+
+def _load_file(config: Config, streams: Streams) -> Dataset:
+    """A file's rows, a fifth of them for the test; groups of rows stay together."""
+    d = config.data
+    if d.path is None:
+        raise UserError("data.name=file needs data.path, a .npy, .npz or .csv file")
+    x, y = load_arrays(d.path)
+    Dataset(d.path, x, x)  # refuses bad rows by their number in the file
+    size = d.group_size
+    if len(x) % size:
+        raise UserError(f"{d.path} must hold whole groups: {len(x)} rows are no multiple of data.group_size={size}")
+    groups = torch.randperm(len(x) // size, generator=torch.Generator().manual_seed(streams.seed))
+    order = (groups[:, None] * size + torch.arange(size)).flatten()
+    kept = max(1, len(groups) // 5) * size
+    test, train = order[:kept], order[kept:]
+    x = (x - x[train].mean(dim=0)) / x[train].std(dim=0).square().mean().sqrt().clamp_min(1e-12)
+    return Dataset(
+        d.path,
+        x[train],
+        x[test],
+        None if y is None else y[train],
+        None if y is None else y[test],
+        group_size=size,
+        groups=len(train) // size if size > 1 else 0,
+    )
+
+
+def _as_asked(config: Config, data: Dataset) -> Dataset:
+    """Images with the border, channels and scale that the config asks for."""
+    change: Callable[[Tensor], Tensor] = pixels_of(config.data)
+    held_out = None if data.validation is None else change(data.validation[:])
+    return replace(data, train=change(data.train[:]), test=change(data.test[:]), validation=held_out)

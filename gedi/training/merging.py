@@ -1,0 +1,76 @@
+"""Symbols merged from finer clusters: a global step that gradients cannot make."""
+
+import torch
+import torch.nn.functional as F
+from sklearn.cluster import SpectralClustering
+from torch import Tensor
+
+from gedi import losses
+from gedi.nn import Model
+from gedi.training.proposal import Proposal
+from gedi.training.stage import Augment
+
+_POINTS = 3000  # enough for the confusions of some fifty clusters; more only cost time
+_LOOKS = 4  # augmented looks at each point
+
+
+@torch.no_grad()
+def merge_prototypes(
+    model: Model, points: Tensor, augment: Augment, generator: torch.Generator, balance: float = 4.0
+) -> Proposal:
+    r"""Prototypes whose clusters are the groups of finer clusters that views confuse with one another.
+
+    .. math:: C_{jk} = \sum_i \sum_{a \neq b} p(j | x_i^a)\, p(k | x_i^b), \qquad
+              u_y \propto \sum_i \sum_{j \in y} p(j | x_i)\, w_i
+
+    Two finer clusters that one point falls into, seen through two augmentations a and b, are parts of one thing.
+    Few well separated groups of such clusters are found by normalised cuts of C, all clusters at once; descent on
+    a few prototypes gets stuck where two things share one prototype and another is split. The old prototypes stay
+    unless the cluster loss (agreement of two looks and the balance of clusters) drops.
+
+    Args:
+        model: with ``finer`` prototypes.
+        points: (n, *shape), n in the thousands.
+        augment: one augmented look at points.
+        generator: the stream of looks.
+        balance: weight of the balance term in the loss that decides.
+
+    Source: the cut is that of Shi & Malik 2000 (spectral clustering by scikit-learn).
+    """
+    was_training, finer, weight = model.training, model.finer, model.prototypes.weight
+    temperature = model.prototypes.temperature
+    assert finer is not None
+    assert isinstance(weight, Tensor)
+    assert isinstance(temperature, float)
+    model.eval()
+    looks = [_embed(model, augment(points, generator)) for _ in range(_LOOKS)]  # each (n, d)
+    model.train(was_training)
+
+    memberships = [finer(look).softmax(dim=1) for look in looks]
+    together = torch.stack(memberships).sum(dim=0)  # (n, finer clusters)
+    confused = together.t() @ together - sum(p.t() @ p for p in memberships)
+    mass = confused.sum(dim=1).clamp_min(torch.finfo(confused.dtype).tiny).sqrt()
+    affinity = (confused / mass / mass[:, None]).clamp_min(0).double().cpu().numpy()
+    seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+    clusters = len(weight)
+    cut = SpectralClustering(clusters, affinity="precomputed", n_init=50, random_state=seed)
+    group = torch.from_numpy(cut.fit_predict((affinity + affinity.T) / 2)).long().to(weight.device)
+
+    mean_look = F.normalize(torch.stack(looks).sum(dim=0), dim=1)
+    merged = F.normalize((together @ F.one_hot(group, clusters).to(together)).t() @ mean_look, dim=1)  # (c, d)
+
+    def loss(prototypes: Tensor) -> float:
+        unit = F.normalize(prototypes, dim=1)
+        logits = [look @ unit.t() / temperature for look in looks[:2]]
+        return float(losses.agreement(*logits) + balance * losses.balance(torch.cat(logits)))
+
+    return Proposal("cluster", merged, None, loss(weight), loss(merged))
+
+
+def some_of(n: int, generator: torch.Generator) -> Tensor:
+    """Indices of as many points as merging looks at."""
+    return torch.randperm(n, generator=generator, device=generator.device)[:_POINTS]
+
+
+def _embed(model: Model, x: Tensor) -> Tensor:
+    return torch.cat([model.heads([model.encoder(part)])[0].embedding for part in torch.split(x, 500)])
