@@ -64,7 +64,6 @@ def assess(
         predicted = out.logits.argmax(dim=1)
     elif images:
         predicted = _by_kmeans(out, config, data)
-        metrics["clusters_by"] = "k-means"
     else:
         predicted = torch.zeros(len(data.test), dtype=torch.long)
     points = {"predicted": predicted}

@@ -1,9 +1,10 @@
 """The command line."""
 
+import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import torch
 import typer
@@ -12,7 +13,8 @@ from rich.table import Table
 
 from gedi.config import Config, merge, override, parse, to_yaml
 from gedi.data import CATALOGUE, fetch, find_folder, verify
-from gedi.errors import DivergenceError, UserError
+from gedi.errors import DivergenceError, UserError, unknown
+from gedi.examine import PARTS, Recipe, evaluate_run
 from gedi.presets import PRESETS, preset
 from gedi.report import Progress, write_report
 from gedi.runs import RunDirectory, execute, load_settings, prepare
@@ -41,12 +43,14 @@ def run(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="section.key=value")] = None,
     data_dir: DataDir = None,
     accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps")] = "cpu",
+    precision: Annotated[str, typer.Option(help="32-true, bf16-mixed or 16-mixed")] = "32-true",
+    compiled: Annotated[bool, typer.Option("--compile", help="compile the encoder; pays on long runs")] = False,
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
     config = _config(target, profile, seed, settings or [])
     if config.model.encoder != "mlp":
         torch.set_num_threads(os.cpu_count() or 1)  # convolutions are large enough to share
-    prepared = prepare(config, accelerator=accelerator, data_dir=data_dir)
+    prepared = prepare(config, accelerator=accelerator, precision=precision, compiled=compiled, data_dir=data_dir)
     path = out or Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
     if resume and (path / "config.yaml").is_file():
         directory = RunDirectory.open(path)
@@ -65,6 +69,36 @@ def run(
     first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
     print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))
     print(f"{results['seconds']['total']:.0f} s; report: {report}")
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="a finished run on images")],
+    part: Annotated[list[str] | None, typer.Option(help=f"some of {', '.join(PARTS)}; all if not given")] = None,
+    ood: Annotated[list[str] | None, typer.Option(help="a data set to find strange: a known one, or noise")] = None,
+    probe: Annotated[str, typer.Option(help="lbfgs, or sgd as in the paper")] = "lbfgs",
+    samples: Annotated[int, typer.Option(min=2, help="images that FID compares")] = 500,
+    inception: Annotated[Path | None, typer.Option(help="a file with Inception's weights, for standard FID")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="at most so many images of each set")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Measure a finished run's features (probe, k-NN), samples (FID) and outlier scores (AUROC)."""
+    if probe not in get_args(Recipe):
+        raise unknown("probe", probe, get_args(Recipe))
+    torch.set_num_threads(os.cpu_count() or 1)
+    directory = RunDirectory.open(run)
+    found = evaluate_run(
+        directory,
+        parts=part or PARTS,
+        data_dir=data_dir,
+        against=ood or [],
+        recipe=cast(Recipe, probe),
+        samples=samples,
+        inception=inception,
+        limit=limit,
+    )
+    print(json.dumps(found, indent=2))
+    print(f"report: {write_report(directory)}")
 
 
 @app.command()
@@ -93,6 +127,10 @@ def table(
     seeds: Annotated[int, typer.Option(min=1, help="seeds per cell")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="the first of them")] = 0,
     out: Annotated[Path | None, typer.Option(help="where the table goes")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="a data set or method of the table; others are left out")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="runs at a time; as many as there are cores")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Reproduce one of the paper's tables, published figures beside ours."""
@@ -101,8 +139,10 @@ def table(
             name,
             profile=profile,
             seeds=range(first_seed, first_seed + seeds),
-            out=out or Path("tables") / name,
+            out=out,
+            jobs=jobs,
             data_dir=data_dir,
+            only=only or [],
         )
     )
 

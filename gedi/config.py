@@ -108,7 +108,7 @@ class SamplingConfig(Section):
     reinit: Share = 0.0  # blind re-initialisation, each draw
     buffer: Positive = 10_000
     initial: Literal["uniform", "normal"] = "uniform"  # on the box, or with the data's mean and spread
-    margin: Width = 0.5  # the box: the data's range and this much more
+    margin: Weight = 0.5  # the box: the data's range and this much more
     clamp: bool = True  # False: chains may leave the box (the literal setting)
     clip: Width | None = None
     data_noise: Weight = 0.0  # noise on the data that samples are held against

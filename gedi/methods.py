@@ -106,7 +106,17 @@ def with_method(config: Config) -> Config:
     changes = CHANGES[config.method]
     if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:
         changes = merge(changes, {"walk": {"refresh": _REFRESH_OF_LIVE_WALKS}})
-    return Config.model_validate(merge(config.model_dump(), changes))
+    changed = merge(config.model_dump(), changes)
+    if changes:  # a stage that the method leaves without terms is no stage
+        for stage in ("stage1", "stage2"):
+            if not any(changed[stage]["weights"].values()):
+                changed = merge(changed, {stage: {"iterations": 0}})
+        if changed["stage1"]["iterations"] + changed["stage2"]["iterations"] == 0:
+            raise UserError(
+                f"method {config.method} leaves this preset nothing to train: a stage needs at least one term of "
+                "positive weight, see stage1.weights, stage2.weights"
+            )
+    return Config.model_validate(changed)
 
 
 def has_clusters(config: Config) -> bool:
@@ -230,11 +240,6 @@ def langevin(config: Config, box: Box) -> Langevin:
 def walk_settings(config: Config) -> Walk:
     """The config's manifold walk."""
     w = config.walk
-    if w.energy == "stage1" and w.refresh > 1:
-        raise UserError(
-            f"walk.refresh re-walks on an energy that changes: with walk.energy=stage1 it must be 0 (every point once) "
-            f"or 1 (every batch anew), got {w.refresh}; use walk.energy=live"
-        )
     relax = Langevin(noise=w.relax_noise, step_size=w.relax_step_size, steps=w.relax) if w.relax else None
     return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax)
 

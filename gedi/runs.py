@@ -26,6 +26,7 @@ from gedi.logic import Constraint
 from gedi.methods import (
     build_model,
     build_stages,
+    has_clusters,
     initial_distribution,
     langevin,
     trainer_settings,
@@ -94,6 +95,12 @@ class RunDirectory:
             raise UserError(f"{str(self.path)!r} has no results yet: finish it with gedi run --resume")
         results: Record = json.loads(path.read_text())
         return results
+
+    def evaluation(self) -> Record:
+        """What ``gedi evaluate`` measured so far."""
+        path = self.path / "evaluation.json"
+        found: Record = json.loads(path.read_text()) if path.is_file() else {}
+        return found
 
     def metrics(self) -> list[Record]:
         """The logged steps."""
@@ -301,6 +308,7 @@ def execute(
         "seed": config.seed,
         "data": prepared.data.name,
         "source": prepared.data.source,
+        "clusters_by": "cluster head" if has_clusters(prepared.method_config) else "k-means on test features",
         "metrics": metrics,
         "density": density_verdict(metrics) if "sample_1nn" in metrics else None,
         "restarts": {

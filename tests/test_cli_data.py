@@ -47,7 +47,7 @@ def test_the_list_names_every_set_and_where_it_is(gedi, folder):
     code, out, err = gedi("list", "--data-dir", folder)
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert (code, err) == (0, "")
-    assert set(lines) == {"mnist", "fashion-mnist", "tiny"}
+    assert set(lines) == {"mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "tiny"}
     assert lines["tiny"].endswith(str(folder / "tiny"))
     assert lines["mnist"].endswith("not here yet")
 

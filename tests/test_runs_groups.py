@@ -208,10 +208,13 @@ def test_the_paper_preset_gives_each_method_its_terms():
 
 
 def test_a_baseline_that_has_nothing_to_train_says_so():
-    """The recipe has no Sinkhorn term, so SwAV would be nothing; with the rule left in it would not be SwAV."""
-    with pytest.raises(UserError, match="at least one term of positive weight"):
-        digits("method=swav")
-    assert set(digits("method=swav", "stage2.weights.cluster_noise=1").trainer.legs[0].stage.terms) == {"cluster_noise"}
+    """The recipe has no energy, so JEM would be nothing."""
+    with pytest.raises(UserError, match=r"jem leaves this preset nothing to train.* at least one term of positive"):
+        digits("method=jem")
+
+
+def test_swav_brings_its_own_term_to_a_recipe_without_it():
+    assert set(digits("method=swav").trainer.legs[0].stage.terms) == {"cluster_noise"}
 
 
 def test_labels_take_no_part():

@@ -114,17 +114,17 @@ def addition_dataset(
     if source not in _SOURCES:
         raise unknown("source of digits", source, _SOURCES)
     images = _SOURCES[source](data_dir)
-    assert images.train_labels is not None  # official sets have them
-    drawn = draw_triplets(images.train_labels, n_triplets + n_validation, rng)
+    train_labels, test_labels = images.labels()
+    drawn = draw_triplets(train_labels, n_triplets + n_validation, rng)
     triplets, held_out = drawn[:n_triplets], drawn[n_triplets:]
-    free = free_images(images.train_labels, drawn, n_free, rng)
+    free = free_images(train_labels, drawn, n_free, rng)
     order = torch.cat([triplets.flatten(), free])
     return Dataset(
         f"{source}-addition",
         unit_range(images.train[order]),
         unit_range(images.test),
-        images.train_labels[order],
-        images.test_labels,
+        train_labels[order],
+        test_labels,
         group_size=3,
         groups=n_triplets,
         source=images.source,

@@ -62,6 +62,7 @@ class Entry:
         files: as they are downloaded, in the order in which their parts are put together.
         others: further layouts, each a tuple of files like ``files``.
         counts: how many training and test images are official.
+        classes: what the labels mean, in their order.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Entry:
     files: tuple[OfficialFile, ...]
     others: tuple[tuple[OfficialFile, ...], ...] = ()
     counts: tuple[int, int] | None = None
+    classes: tuple[str, ...] = ()
 
     @property
     def layouts(self) -> tuple[tuple[OfficialFile, ...], ...]:
@@ -180,6 +182,8 @@ _CIFAR100_BATCHES = _members(
     classes=100,
 )
 
+_DIGITS = tuple("0123456789")
+
 #: Every known image data set by name.
 CATALOGUE: dict[str, Entry] = {
     "mnist": Entry(
@@ -196,6 +200,7 @@ CATALOGUE: dict[str, Entry] = {
             },
         ),
         counts=(60_000, 10_000),
+        classes=_DIGITS,
     ),
     "fashion-mnist": Entry(
         "fashion-mnist",
@@ -216,6 +221,7 @@ CATALOGUE: dict[str, Entry] = {
             },
         ),
         counts=(60_000, 10_000),
+        classes=("t-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"),
     ),
     "svhn": Entry(
         "svhn",
@@ -226,6 +232,7 @@ CATALOGUE: dict[str, Entry] = {
             OfficialFile("test_32x32.mat", partial(_labelled, parse_mat, "test"), "eb5a983be6a315427106f1b164d9cef3"),
         ),
         counts=(73_257, 26_032),
+        classes=_DIGITS,
     ),
     "cifar10": Entry(
         "cifar10",
@@ -238,6 +245,7 @@ CATALOGUE: dict[str, Entry] = {
             _CIFAR10_BATCHES,
         ),
         counts=(50_000, 10_000),
+        classes=("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     ),
     "cifar100": Entry(
         "cifar100",

@@ -3,14 +3,15 @@
 from typing import Any
 
 from gedi.config import merge
+from gedi.presets.toy import PAPER
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The laptop recipe for digits and clothes: docs/decisions/0011-images.md
 _NO_TOY_TERMS = {"generative": 0.0, "denoising": 0.0, "negative_free": 0.0, "cluster_noise": 0.0, "cluster_walk": 0.0}
+
+# Chosen on seeds 0 to 3 and 10; the tables use others. Why each part: docs/decisions/0011-images.md.
 MNIST: dict[str, Any] = {
     "n_init": 1,
     "log_every": 20,
-    "data": {"name": "mnist", "mean": 0.5, "std": 0.5},
+    "data": {"name": "mnist", "mean": 0.5, "std": 0.5},  # in [-1, 1]: an energy on [0, 1] diverged
     "model": {
         "encoder": "conv",
         "width": 16,
@@ -21,7 +22,7 @@ MNIST: dict[str, Any] = {
         "clusters": 10,
         "finer": 50,
         "temperature": 0.1,
-        "second_encoder": True,
+        "second_encoder": True,  # on one encoder the density and the clusters spoil each other
     },
     "sampling": {
         "chains": 32,
@@ -31,15 +32,15 @@ MNIST: dict[str, Any] = {
         "metropolis": False,
         "teleports": 0,
         "reinit": 0.05,
-        "buffer": 1000,
+        "buffer": 1000,  # so few that each chain is moved often
         "margin": 0.2,
         "data_noise": 0.03,
     },
-    "walk": {"energy": "stage1", "refresh": 1, "steps": 10, "radius": 0.5, "direction": "constant", "corrector": 0.0},
+    "walk": {"steps": 10, "radius": 0.5, "direction": "constant", "corrector": 0.0, "refresh": 200},
     "augment": {"rotation": 15.0, "shear": 0.3, "scale": 0.2, "shift": 2.0, "both": True},
-    "cluster": {"view_noise": 0.2, "epsilon_start": 0.05, "epsilon": 0.05, "start": 0.4, "merge": (0.4,)},
+    "cluster": {"view_noise": 0.2, "epsilon_start": 0.05, "epsilon": 0.05, "start": 0.3, "merge": (0.3, 0.5, 0.7)},
     "stage1": {
-        "iterations": 600,
+        "iterations": 800,
         "batch_size": 32,
         "learning_rate": 1e-3,
         "betas": (0.0, 0.999),
@@ -48,7 +49,7 @@ MNIST: dict[str, Any] = {
         "weights": {**_NO_TOY_TERMS, "generative": 1.0, "penalty": 0.003},
     },
     "stage2": {
-        "iterations": 1600,
+        "iterations": 2000,
         "batch_size": 128,
         "learning_rate": 2e-3,
         "betas": (0.9, 0.999),
@@ -57,7 +58,101 @@ MNIST: dict[str, Any] = {
     },
 }
 
+# The paper's encoder, narrower and at half the side, and the augmentations of the field.
+CIFAR10: dict[str, Any] = merge(
+    MNIST,
+    {
+        "data": {"name": "cifar10"},
+        "model": {"encoder": "resnet8", "width": 32, "stem": 2},
+        "augment": {
+            "rotation": 0.0,
+            "shear": 0.0,
+            "scale": 0.0,
+            "shift": 0.0,
+            "resized": 0.3,
+            "flip": True,
+            "jitter": 0.8,
+            "grayscale": 0.2,
+        },
+        "cluster": {"view_noise": 0.05},
+        "stage2": {"iterations": 2000},
+    },
+)
+
+
+def _paper(
+    name: str,
+    *,
+    mean: float,
+    std: float,
+    iterations: int = 70_000,
+    width: int = 128,
+    clusters: int = 10,
+    flip: bool = True,
+    noise: float = 0.03,
+    **data: int,
+) -> dict[str, Any]:
+    """A column of the paper's table of hyperparameters, to the letter."""
+    stage = {
+        "iterations": iterations,
+        "batch_size": 64,
+        "learning_rate": 1e-4,
+        "betas": (0.9, 0.999),
+        "warmup": 0,
+        "final": 1.0,
+        "average": 0.0,
+    }
+    return {
+        "n_init": 1,
+        "data": {"name": name, "mean": mean, "std": std, **data},
+        "model": {
+            "encoder": "resnet8",
+            "width": width,
+            "projector": 2 * width,
+            "embedding": width,
+            "clusters": clusters,
+            "temperature": 0.1,
+        },
+        "sampling": {
+            "chains": 64,
+            "steps": 20,
+            "step_size": 1.0,
+            "noise": 0.01,
+            "metropolis": False,
+            "teleports": 0,
+            "reinit": 0.05,
+            "buffer": 10_000,
+            "margin": 0.0,
+            "clamp": False,
+            "data_noise": 0.03,
+        },
+        "walk": PAPER["walk"],
+        "augment": {"crop": 4, "jitter": 0.1, "grayscale": 0.1, "flip": flip, "both": True},
+        "cluster": {"view_noise": noise, "epsilon_start": 0.05, "epsilon": 0.05},
+        "stage1": {**stage, "weights": {**_NO_TOY_TERMS, "generative": 1.0}},
+        "stage2": {
+            **stage,
+            "weights": {
+                **_NO_TOY_TERMS,
+                "generative": 1.0,
+                "negative_free": 1 / 64,
+                "cluster_noise": 1000.0,
+                "cluster_walk": 500.0,
+            },
+        },
+    }
+
+
 IMAGE_PRESETS: dict[str, dict[str, Any]] = {
     "mnist": MNIST,
-    "fashion-mnist": merge(MNIST, {"data": {"name": "fashion-mnist"}}),
+    "fashion-mnist": merge(MNIST, {"data": {"name": "fashion-mnist"}, "augment": {"rotation": 5.0, "flip": True}}),
+    "cifar10": CIFAR10,
+    "cifar100": merge(CIFAR10, {"data": {"name": "cifar100"}, "model": {"clusters": 100, "finer": 300}}),
+    "svhn": merge(CIFAR10, {"data": {"name": "svhn"}, "augment": {"flip": False}}),  # digits do not mirror
+    "svhn-paper": _paper("svhn", mean=0.45, std=0.19, iterations=100_000, flip=False),
+    "cifar10-paper": _paper("cifar10", mean=0.48, std=0.25),
+    "cifar100-paper": _paper("cifar100", mean=0.48, std=0.27, width=256, clusters=100),
+    # Not in the paper by themselves: its column "Addition", for as long as CIFAR.
+    "mnist-paper": _paper("mnist", mean=0.1, std=0.28, flip=False, noise=0.3, pad=2, channels=3),
+    "fashion-mnist-paper": _paper("fashion-mnist", mean=0.1, std=0.28, noise=0.3, pad=2, channels=3),
 }

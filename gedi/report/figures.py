@@ -9,7 +9,6 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from gedi.config import WalkConfig
@@ -114,34 +113,6 @@ def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
         ax.set_xlabel("iteration")
         ax.set_title(name)
         ax.legend(fontsize=7, frameon=False)
-    return save(figure, path)
-
-
-def symbols(
-    images: Tensor, predicted: Tensor, labels: Tensor | None, names: Sequence[Any], path: Path, columns: int = 16
-) -> Path:
-    """What the network calls by each name: a row of test images for each symbol, wrong ones framed."""
-    figure = Figure(figsize=(0.4 * columns, 0.4 * len(names) + 0.4), layout="constrained", dpi=_DPI)
-    FigureCanvasAgg(figure)
-    ax = figure.add_subplot()
-    side = images.shape[-1]
-    canvas = np.ones(((side + 2) * len(names), (side + 2) * columns))
-    low, high = float(images.min()), float(images.max())
-    for d in range(len(names)):
-        for j, i in enumerate((predicted == d).nonzero()[:columns, 0].tolist()):
-            top, left = d * (side + 2) + 1, j * (side + 2) + 1
-            picture = (images[i].mean(dim=0) - low) / max(high - low, 1e-12)
-            canvas[top : top + side, left : left + side] = 1 - picture.numpy()
-            if labels is not None and int(labels[i]) != d:
-                ax.add_patch(
-                    Rectangle((left - 1, top - 1), side + 1, side + 1, fill=False, edgecolor=COLOURS[1], linewidth=1.5)
-                )
-    ax.imshow(canvas, cmap="gray", vmin=0, vmax=1)
-    ax.set_yticks([(side + 2) * (d + 0.5) for d in range(len(names))], [str(name) for name in names])
-    ax.set_xticks([])
-    ax.set_title("what it calls by each name" + (" (framed: wrong)" if labels is not None else ""), fontsize=11)
-    for edge in ax.spines.values():
-        edge.set_visible(False)
     return save(figure, path)
 
 

@@ -1,7 +1,7 @@
 """The HTML page of a run: one self-contained file."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jinja2
@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from safetensors.torch import load_file
 
 from gedi.config import to_yaml
-from gedi.methods import has_clusters, has_density, with_method
+from gedi.data import CATALOGUE
+from gedi.methods import has_clusters, has_density, walk_settings, with_method
 from gedi.random import Streams
-from gedi.report import figures
+from gedi.report import figures, image_figures
 from gedi.runs import RunDirectory
 from gedi.sources import load_data
+from gedi.training.step import walk_from
 
 _ABOUT = {
     "nmi": "normalised mutual information with the true classes, whole test set",
@@ -27,6 +29,12 @@ _ABOUT = {
     "constraint_satisfied": "share of training groups that satisfy the constraint; no proof: a collapse does too",
     "validation_constraint_loss": "-log P(constraint) of groups held out",
     "validation_constraint_satisfied": "share of groups held out that satisfy the constraint",
+    "nmi_batch64": "NMI averaged over batches of 64, as some published figures are; inflated, see the next line",
+    "nmi_batch64_chance": "what the same clusters reach in that figure when they are dealt out at random",
+    "effective_clusters": "exp of the entropy of the clusters' shares",
+    "largest_share": "share of test points in the largest cluster",
+    "mean_confidence": "mean of the largest probability",
+    "fresh_energy_gap": "the same for chains that began at noise",
     "nmi_kmeans": "what k-means makes of the latents (the method itself has no clusters)",
     "cluster_entropy": "1: clusters share the points equally; 0: collapsed to one",
     "effective_rank": "dimensions the embedding really uses",
@@ -68,8 +76,8 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     config = with_method(directory.config())
     folder = directory.path / "figures"
     pictures: list[tuple[str, Path]] = []
-    if config.data.name.endswith("-addition"):
-        pictures.append(("The symbols", symbol_gallery(directory, folder / "symbols.png")))
+    if config.model.encoder != "mlp":
+        pictures += image_pictures(directory, folder)
     elif (data := load_data(config, Streams(config.seed))).test.shape[1] == 2:
         model, box = directory.load_model()
         points = load_file(directory.path / "model" / "points.safetensors")
@@ -96,12 +104,51 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     return pictures
 
 
+def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Path]]:
+    """What a run on images made of them: clusters, samples, walks from test images."""
+    config = with_method(directory.config())
+    points = load_file(directory.path / "model" / "points.safetensors")
+    black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
+    pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
+    if "chains" in points:
+        compared = (points["images"][:64], points["samples"][:64], points["chains"][:64])
+        path = image_figures.sample_comparison(*compared, folder / "samples.png", low=black, high=white)
+        pictures.append(("Samples of the density", path))
+    if has_density(config) and config.walk.steps > 0:
+        model, _ = directory.load_model()
+        settings = walk_settings(config)
+        every = max(1, settings.steps // 10)
+        paths = walk_from(settings, model.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
+        pictures.append(
+            ("Walks on the density", image_figures.walk_strip(paths, folder / "walks.png", low=black, high=white))
+        )
+    kept = directory.path / "model" / "energies.safetensors"
+    if kept.is_file():
+        aurocs = {name: r["auroc_log_density"] for name, r in directory.evaluation()["ood"].items()}
+        pictures.append(
+            (
+                "Its own images and others",
+                image_figures.energy_histogram(load_file(kept), folder / "energies.png", aurocs),
+            )
+        )
+    return pictures
+
+
 def symbol_gallery(directory: RunDirectory, path: Path) -> Path:
-    """The test images that a run calls by each name."""
+    """The test images that a run calls by each name, or puts together."""
     config = with_method(directory.config())
     points = load_file(directory.path / "model" / "points.safetensors")
     names = range(config.model.clusters or int(points["predicted"].max()) + 1)
-    return figures.symbols(points["images"], points["shown"], points["shown_labels"], names, path)
+    images, labels = points["images"], points.get("shown_labels")
+    black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
+    ink = (white, black) if images.shape[1] == 1 else (black, white)  # grey digits look best as ink on paper
+    classes: Sequence[str] | None = None
+    if config.constraint.rule is None and labels is not None:  # clusters without names
+        known = CATALOGUE.get(config.data.name)
+        classes = (known.classes if known else ()) or [str(i) for i in range(int(labels.max()) + 1)]
+    return image_figures.cluster_gallery(
+        images, points["shown"], labels, names, path, classes=classes, low=ink[0], high=ink[1]
+    )
 
 
 def _embed(path: Path) -> str:

@@ -12,7 +12,16 @@ from rich.progress import Progress as RichProgress
 from gedi.config import Config
 from gedi.methods import with_method
 
-_SHOWN = {"generative": "gap", "denoising": "score", "cluster_noise": "noise", "cluster_walk": "walk"}
+_SHOWN = {
+    "generative": "gap",
+    "denoising": "score",
+    "cluster_noise": "noise",
+    "cluster_walk": "walk",
+    "agreement": "agree",
+    "balance": "balance",
+    "finer": "finer",
+    "barlow": "barlow",
+}
 
 
 class Progress:

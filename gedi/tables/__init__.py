@@ -1,22 +1,35 @@
 """The paper's tables and figures, published figures beside ours."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gedi.errors import unknown
 from gedi.tables import engine
 from gedi.tables.addition import ADDITION_TABLES
 from gedi.tables.engine import Cell, TableSpec
+from gedi.tables.images import IMAGE_TABLES
 from gedi.tables.toy import TOY_TABLES
 
-TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES}
+TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES}
 
 __all__ = ["TABLES", "Cell", "TableSpec", "write_table"]
 
 
 def write_table(
-    name: str, *, profile: str, seeds: range, out: Path, jobs: int | None = None, data_dir: Path | None = None
+    name: str,
+    *,
+    profile: str,
+    seeds: range,
+    out: Path | None = None,
+    jobs: int | None = None,
+    data_dir: Path | None = None,
+    only: Sequence[str] = (),
 ) -> str:
     """Run what is missing of a table and write it; returns the Markdown."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
-    return engine.write_table(TABLES[name], name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir)
+    spec = TABLES[name]
+    out = out or Path("tables") / (spec.folder or name)
+    return engine.write_table(
+        spec, name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir, only=only
+    )

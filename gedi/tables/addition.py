@@ -75,12 +75,12 @@ def _line(row: str, column: str, steps: int | None, group: Group) -> dict[str, s
     }
 
 
-def _cells(seeds: range) -> list[Cell]:
+def _cells(seeds: range, profile: str) -> list[Cell]:
     # the long runs first: two workers then end at about the same time
     return [Cell(row, c, seed, None, s) for row in reversed(SIZES) for c, s in METHODS.items() for seed in seeds]
 
 
-def _ablation_cells(seeds: range) -> list[Cell]:
+def _ablation_cells(seeds: range, profile: str) -> list[Cell]:
     return [Cell("addition-100", column, seed, None, s) for column, s in ABLATION.items() for seed in seeds]
 
 

@@ -42,7 +42,7 @@ def _line(row: str, column: str, steps: int | None, group: Group) -> dict[str, s
     return cells
 
 
-def _toy_cells(seeds: range) -> list[Cell]:
+def _toy_cells(seeds: range, profile: str) -> list[Cell]:
     columns = {
         "JEM": ("method=jem",),
         "SwAV": ("method=swav",),
@@ -52,12 +52,12 @@ def _toy_cells(seeds: range) -> list[Cell]:
     return [Cell(row, c, seed, None, s) for row in DATA for c, s in columns.items() for seed in seeds]
 
 
-def _shape_cells(seeds: range) -> list[Cell]:
+def _shape_cells(seeds: range, profile: str) -> list[Cell]:
     columns = {"GEDI": (), "SwAV": ("method=swav",)}
     return [Cell(row, c, seed, None, s) for row in SHAPES for c, s in columns.items() for seed in seeds]
 
 
-def _ablation_cells(seeds: range) -> list[Cell]:
+def _ablation_cells(seeds: range, profile: str) -> list[Cell]:
     """One try each, as in the paper: restarts would hide what a variant does."""
     walks = [
         Cell(row, column, seed, steps, (f"method={method}", "n_init=1"))

@@ -148,8 +148,8 @@ def noise_pairs(x: Tensor, sigma: float, generator: torch.Generator) -> tuple[Te
     return torch.cat([x, x]) + sigma * noise, noise
 
 
-def walk_from(settings: Walk, energy: EnergyFn, x: Tensor, generator: torch.Generator) -> Tensor:
-    """The end of a manifold walk from each point."""
+def walk_from(settings: Walk, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int = 0) -> Tensor:
+    """The end of a manifold walk from each point, or its path, every so many steps."""
     relax = settings.relax
     return manifold_walk(
         energy,
@@ -161,6 +161,7 @@ def walk_from(settings: Walk, energy: EnergyFn, x: Tensor, generator: torch.Gene
         corrector=settings.corrector,
         inertia=settings.inertia,
         relax=None if relax is None else lambda e, x, g: relax.run(e, x, g)[0],
+        every=every,
     )
 
 

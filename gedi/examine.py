@@ -1,0 +1,206 @@
+"""The costlier figures of a finished run: features by probe and k-NN, samples by FID, outliers by AUROC."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+
+from gedi.assess import fresh_images, outputs_of
+from gedi.config import Config
+from gedi.data import CATALOGUE, Dataset, Pixels, StoredImages, chunks, load_digits, load_images, unit_range
+from gedi.errors import UserError, unknown
+from gedi.evaluation import (
+    FeatureNetwork,
+    effective_rank,
+    features_of,
+    fid,
+    inception_from_file,
+    installed_inception,
+    knn_accuracy,
+    linear_probe,
+    ood_aurocs,
+    ood_scores,
+    precision_recall,
+)
+from gedi.methods import has_clusters, has_density, with_method
+from gedi.nn import Model, ResNet8
+from gedi.random import Streams
+from gedi.runs import RunDirectory
+from gedi.sampling import Box
+from gedi.sources import load_data
+
+#: What can be asked for.
+PARTS = ("probe", "fid", "ood")
+Record = dict[str, Any]
+Recipe = Literal["lbfgs", "sgd"]
+_KEPT = 2000  # energies of each data set, for the histogram
+
+
+def evaluate_run(
+    directory: RunDirectory,
+    *,
+    parts: Sequence[str] = PARTS,
+    data_dir: str | Path | None = None,
+    against: Sequence[str] = (),
+    recipe: Recipe = "lbfgs",
+    samples: int = 500,
+    inception: str | Path | None = None,
+    limit: int | None = None,
+) -> Record:
+    """Measure a finished run on images; ``evaluation.json`` beside its results keeps every figure measured so far.
+
+    Args:
+        directory: the run.
+        parts: some of :data:`PARTS`.
+        data_dir: where data sets are looked for first.
+        against: names of data sets that the run should find strange; ``noise`` is uniform noise.
+        recipe: of the linear probe: ``lbfgs``, or ``sgd`` as in the paper.
+        samples: how many images FID compares.
+        inception: a file with Inception's weights, for FID as published.
+        limit: at most so many training and test images; None takes all.
+    """
+    for part in parts:
+        if part not in PARTS:
+            raise unknown("part of an evaluation", part, PARTS)
+    config = with_method(directory.config())
+    model, box = directory.load_model()
+    data = load_data(config, Streams(config.seed), data_dir)
+    if not isinstance(data.test, StoredImages):
+        raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
+    found = directory.evaluation()
+    streams = Streams(config.seed).child("evaluate")
+    if "probe" in parts:
+        found["probe"] = _probe(model, data, recipe, limit, streams["probe"])
+    if "fid" in parts and has_density(config):
+        found["fid"] = _samples(model, config, data, box, directory, samples, inception, streams["fid"])
+    if "ood" in parts:
+        found["ood"] = found.get("ood", {}) | _strangers(
+            model, config, data, against, data_dir, limit, streams["ood"], directory.path / "model"
+        )
+    directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")
+    return found
+
+
+def _probe(model: Model, data: Dataset, recipe: Recipe, limit: int | None, generator: torch.Generator) -> Record:
+    """How well frozen latents tell the classes apart, by a linear classifier and by neighbours."""
+    if data.train_labels is None or data.test_labels is None:
+        raise UserError("a probe needs labels, and these images have none")
+    train, test = (outputs_of(model, part[: limit or len(part)]).latent for part in (data.train, data.test))
+    labels = data.train_labels[: len(train)], data.test_labels[: len(test)]
+    return {
+        "recipe": recipe,
+        "accuracy": linear_probe(train, labels[0], test, labels[1], recipe=recipe, generator=generator),
+        "knn": knn_accuracy(train, labels[0], test, labels[1]),
+        "effective_rank_of_latents": effective_rank(test),
+        "train_images": len(train),
+        "test_images": len(test),
+    }
+
+
+def _samples(
+    model: Model,
+    config: Config,
+    data: Dataset,
+    box: Box,
+    directory: RunDirectory,
+    n: int,
+    inception: str | Path | None,
+    generator: torch.Generator,
+) -> Record:
+    """Samples against test images: from chains that begin anew, and from those of the training."""
+    assert isinstance(data.test, StoredImages)
+    network = _feature_network(inception)
+    pixels = data.test.pixels
+    real = _as_pictures(data.test[: max(n, 2)], pixels)
+    kinds = {"fresh": fresh_images(model.energy, config, n, box, generator)}
+    state = directory.load_checkpoint()
+    if state is not None:
+        kinds["buffer"] = state["chains"][:n]
+    figures: Record = {"network": network.name, "standard": network.standard, "samples": n}
+    for kind, fake in kinds.items():
+        pictures = _as_pictures(fake, pixels)
+        figures[kind] = fid(real, pictures, network)
+        if len(pictures) > 3:
+            figures[kind] |= precision_recall(features_of(real, network), features_of(pictures, network))
+    return figures
+
+
+def _feature_network(inception: str | Path | None) -> FeatureNetwork:
+    """Inception where there is one; else a network that anyone can draw again, and whose name says what it is."""
+    if inception is not None:
+        return inception_from_file(inception)
+    random = ResNet8(3, 64, generator=torch.Generator().manual_seed(0))
+    return installed_inception() or FeatureNetwork("random resnet8", random)
+
+
+def _as_pictures(points: Tensor, pixels: Pixels) -> Tensor:
+    """Points as colour images in [0, 1]."""
+    x = (points * pixels.std + pixels.mean).clamp(0, 1)
+    return x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
+
+
+def _strangers(
+    model: Model,
+    config: Config,
+    data: Dataset,
+    names: Sequence[str],
+    data_dir: str | Path | None,
+    limit: int | None,
+    generator: torch.Generator,
+    folder: Path,
+) -> Record:
+    """How well the run tells its own test images from those of other data sets; some energies are kept for pictures."""
+    assert isinstance(data.test, StoredImages)
+    own = data.test[: limit or len(data.test)]
+    inside = _scores(model, config, own)
+    found: Record = {}
+    energies = {data.name: inside}
+    for name in names:
+        other, source = _other_images(name, data.test, data_dir, limit or len(data.test), generator)
+        energies[name] = _scores(model, config, other)
+        found[name] = {**ood_aurocs(inside, energies[name]), "source": source, "images": [len(own), len(other)]}
+    if "log_density" in inside:
+        kept = {name: -scores["log_density"][:_KEPT].clone() for name, scores in energies.items()}
+        save_file(kept, folder / "energies.safetensors")
+    return found
+
+
+def _other_images(
+    name: str, test: StoredImages, data_dir: str | Path | None, n: int, generator: torch.Generator
+) -> tuple[Tensor, str]:
+    """Points made of another data set's test images as this run's are, and where they come from."""
+    if name == "noise":
+        noise = torch.rand(min(n, len(test)), *test.stored.shape[1:], generator=generator)
+        return test.pixels(noise), "uniform noise"
+    if name == "digits":
+        images = load_digits()
+    elif name in CATALOGUE:
+        images = load_images(name, data_dir)
+    else:
+        raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
+    return test.pixels(_like(images.test[:n], test.stored)), images.source
+
+
+def _scores(model: Model, config: Config, x: Tensor) -> dict[str, Tensor]:
+    """Every score the run has: a density's only if it trained one, a cluster's only if it has clusters."""
+    logits = outputs_of(model, x).logits if has_clusters(config) else None
+    if has_density(config):
+        return ood_scores(model.energy, x, logits)
+    return {} if logits is None else {"max_probability": logits.softmax(dim=1).amax(dim=1)}
+
+
+def _like(images: Tensor, example: Tensor) -> Tensor:
+    """Images with the channels and the size of an example: grey by the mean of the colours, resized."""
+    x = unit_range(images)
+    channels, size = example.shape[1], tuple(example.shape[-2:])
+    if x.shape[1] != channels:
+        x = x.mean(dim=1, keepdim=True) if channels == 1 else x.expand(-1, channels, -1, -1)
+    if tuple(x.shape[-2:]) != size:
+        parts = chunks(x, 1000)
+        x = torch.cat([F.interpolate(p, size, mode="bilinear", align_corners=False, antialias=True) for p in parts])
+    return x
