@@ -89,7 +89,7 @@ def evaluate(
     directory = RunDirectory.open(run)
     found = evaluate_run(
         directory,
-        parts=part or PARTS,
+        parts=part,
         data_dir=data_dir,
         against=ood or [],
         recipe=cast(Recipe, probe),

@@ -126,6 +126,7 @@ class WalkConfig(Section):
     relax: Count = 0  # Langevin moves after every step, back to the data
     relax_step_size: Width = 0.1
     relax_noise: Weight = 0.01
+    composed: bool = False  # augment the walk's end, instead of looking at it as it is
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
 
 

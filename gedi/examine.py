@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gedi.assess import fresh_images, outputs_of
@@ -44,7 +44,7 @@ _KEPT = 2000  # energies of each data set, for the histogram
 def evaluate_run(
     directory: RunDirectory,
     *,
-    parts: Sequence[str] = PARTS,
+    parts: Sequence[str] | None = None,
     data_dir: str | Path | None = None,
     against: Sequence[str] = (),
     recipe: Recipe = "lbfgs",
@@ -56,17 +56,20 @@ def evaluate_run(
 
     Args:
         directory: the run.
-        parts: some of :data:`PARTS`.
+        parts: some of :data:`PARTS`; None measures all that there is something to measure by.
         data_dir: where data sets are looked for first.
         against: names of data sets that the run should find strange; ``noise`` is uniform noise.
         recipe: of the linear probe: ``lbfgs``, or ``sgd`` as in the paper.
         samples: how many images FID compares.
         inception: a file with Inception's weights, for FID as published.
-        limit: at most so many training and test images; None takes all.
+        limit: at most so many training and test images, drawn at random; None takes all.
     """
-    for part in parts:
+    for part in parts or ():
         if part not in PARTS:
             raise unknown("part of an evaluation", part, PARTS)
+    for name in against:  # before the hours that the other parts may take
+        if name not in (*CATALOGUE, "digits", "noise"):
+            raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
     config = with_method(directory.config())
     model, box = directory.load_model()
     data = load_data(config, Streams(config.seed), data_dir)
@@ -74,15 +77,17 @@ def evaluate_run(
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
     found = directory.evaluation()
     streams = Streams(config.seed).child("evaluate")
-    if "probe" in parts:
-        found["probe"] = _probe(model, data, recipe, limit, streams["probe"])
-    if "fid" in parts and has_density(config):
-        found["fid"] = _samples(model, config, data, box, directory, samples, inception, streams["fid"])
-    if "ood" in parts:
-        found["ood"] = found.get("ood", {}) | _strangers(
-            model, config, data, against, data_dir, limit, streams["ood"], directory.path / "model"
-        )
-    directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")
+    labelled = data.train_labels is not None and data.test_labels is not None
+    for part in parts or (PARTS if labelled else PARTS[1:]):
+        if part == "probe":
+            found["probe"] = _probe(model, data, recipe, limit, streams["probe"])
+        elif part == "fid" and has_density(config):
+            found["fid"] = _samples(model, config, data, box, directory, samples, inception, streams["fid"])
+        elif part == "ood":
+            found["ood"] = found.get("ood", {}) | _strangers(
+                model, config, data, against, data_dir, limit, streams["ood"], directory.path / "model"
+            )
+        directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")  # a later part may fail
     return found
 
 
@@ -90,8 +95,12 @@ def _probe(model: Model, data: Dataset, recipe: Recipe, limit: int | None, gener
     """How well frozen latents tell the classes apart, by a linear classifier and by neighbours."""
     if data.train_labels is None or data.test_labels is None:
         raise UserError("a probe needs labels, and these images have none")
-    train, test = (outputs_of(model, part[: limit or len(part)]).latent for part in (data.train, data.test))
-    labels = data.train_labels[: len(train)], data.test_labels[: len(test)]
+    chosen = [_some(len(part), limit, generator) for part in (data.train, data.test)]  # files may be sorted by class
+    train, test = (
+        torch.cat([outputs_of(model, part[few]).latent for few in torch.split(some, 1000)])
+        for part, some in zip((data.train, data.test), chosen, strict=True)
+    )
+    labels = data.train_labels[chosen[0]], data.test_labels[chosen[1]]
     return {
         "recipe": recipe,
         "accuracy": linear_probe(train, labels[0], test, labels[1], recipe=recipe, generator=generator),
@@ -156,34 +165,37 @@ def _strangers(
 ) -> Record:
     """How well the run tells its own test images from those of other data sets; some energies are kept for pictures."""
     assert isinstance(data.test, StoredImages)
-    own = data.test[: limit or len(data.test)]
+    own = data.test[_some(len(data.test), limit, generator)]
     inside = _scores(model, config, own)
     found: Record = {}
     energies = {data.name: inside}
     for name in names:
-        other, source = _other_images(name, data.test, data_dir, limit or len(data.test), generator)
+        other, source = _other_images(name, data.test, data_dir, limit, generator)
         energies[name] = _scores(model, config, other)
         found[name] = {**ood_aurocs(inside, energies[name]), "source": source, "images": [len(own), len(other)]}
     if "log_density" in inside:
-        kept = {name: -scores["log_density"][:_KEPT].clone() for name, scores in energies.items()}
-        save_file(kept, folder / "energies.safetensors")
+        path = folder / "energies.safetensors"
+        # copies: what is loaded may be the file itself, which is about to be replaced
+        earlier = {name: x.clone() for name, x in load_file(path).items()} if path.is_file() else {}
+        save_file(earlier | {name: -s["log_density"][:_KEPT].clone() for name, s in energies.items()}, path)
     return found
 
 
 def _other_images(
-    name: str, test: StoredImages, data_dir: str | Path | None, n: int, generator: torch.Generator
+    name: str, test: StoredImages, data_dir: str | Path | None, limit: int | None, generator: torch.Generator
 ) -> tuple[Tensor, str]:
     """Points made of another data set's test images as this run's are, and where they come from."""
     if name == "noise":
-        noise = torch.rand(min(n, len(test)), *test.stored.shape[1:], generator=generator)
+        noise = torch.rand(min(limit or len(test), len(test)), *test.stored.shape[1:], generator=generator)
         return test.pixels(noise), "uniform noise"
-    if name == "digits":
-        images = load_digits()
-    elif name in CATALOGUE:
-        images = load_images(name, data_dir)
-    else:
-        raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
-    return test.pixels(_like(images.test[:n], test.stored)), images.source
+    images = load_digits() if name == "digits" else load_images(name, data_dir)
+    some = images.test[_some(len(images.test), limit, generator)]
+    return test.pixels(_like(some, test.stored)), images.source
+
+
+def _some(n: int, limit: int | None, generator: torch.Generator) -> Tensor:
+    """Indices of at most so many of n things, at random, in order."""
+    return torch.randperm(n, generator=generator)[: limit or n].sort().values
 
 
 def _scores(model: Model, config: Config, x: Tensor) -> dict[str, Tensor]:

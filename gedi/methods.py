@@ -82,7 +82,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     # The knowledge and nothing else: what DeepProbLog trains, a softmax classifier by its rule.
     "logic-alone": {
         "n_init": 1,
-        "model": {"head": "linear"},
+        "model": {"head": "linear", "finer": 0},
+        "cluster": {"merge": ()},
         "constraint": {"align": (), "start": 0.0, "ramp": 0.0},
         "stage1": {"iterations": 0},
         "stage2": {"weights": {**_NO_CLUSTERS, **_NO_DENSITY, "constraint": 1.0}},
@@ -149,6 +150,8 @@ def build_model(
     else:
         projector = Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent)
         prototypes = Prototypes(m.embedding, clusters, m.temperature, streams["head"])
+    if m.finer and m.head == "linear":
+        raise UserError("finer clusters are prototypes: model.finer needs model.head=prototypes")
     if m.finer and m.finer <= clusters:
         raise UserError(f"model.finer must be more than the {clusters} clusters merged from them, got {m.finer}")
     return Model(
@@ -167,12 +170,13 @@ def _latent_dim(encoder: nn.Module, shape: Sequence[int]) -> int:
     try:
         with torch.no_grad():
             latent = encoder(torch.zeros(2, *shape))
-    except RuntimeError as error:
-        raise UserError(f"the encoder must take points of shape {tuple(shape)}: {str(error).splitlines()[0]}") from None
-    if latent.dim() != 2 or len(latent) != 2:
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:  # layers and own code refuse in many ways
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"the encoder must take points of shape {tuple(shape)}: {reason}") from None
+    if not isinstance(latent, Tensor) or latent.dim() != 2 or len(latent) != 2:
+        given = tuple(latent.shape) if isinstance(latent, Tensor) else type(latent).__name__
         raise UserError(
-            f"an encoder must give one vector a point, (n, h), got {tuple(latent.shape)} for 2 points; end it with "
-            "torch.nn.Flatten()"
+            f"an encoder must give one vector a point, (n, h), got {given} for 2 points; end it with torch.nn.Flatten()"
         )
     return int(latent.shape[1])
 
@@ -241,7 +245,7 @@ def walk_settings(config: Config) -> Walk:
     """The config's manifold walk."""
     w = config.walk
     relax = Langevin(noise=w.relax_noise, step_size=w.relax_step_size, steps=w.relax) if w.relax else None
-    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax)
+    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax, w.composed)
 
 
 def _augment(config: Config) -> Augment | None:
@@ -292,7 +296,7 @@ def _stage(
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,
         merging=config.cluster.merge if weights.finer > 0 else (),
-        walk=walk_settings(config) if weights.cluster_walk + weights.agreement_walk > 0 else None,
+        walk=walk_settings(config) if _walks(config, weights) else None,
         negatives=Negatives(
             sampling.chains,
             sampler,
@@ -308,6 +312,15 @@ def _stage(
         average=stage.average,
         clusters_from=tuple(name for name in _CLUSTERING if getattr(weights, name) > 0),
     )
+
+
+def _walks(config: Config, weights: Weights) -> bool:
+    composed = config.walk.composed and _looks_at_view(weights)
+    if composed and weights.cluster_walk + weights.agreement_walk > 0:
+        raise UserError(
+            "a composed walk is part of the augmented view: weights of cluster_walk, agreement_walk must be 0"
+        )
+    return composed or weights.cluster_walk + weights.agreement_walk > 0
 
 
 def _looks_at_view(weights: Weights) -> bool:

@@ -149,16 +149,27 @@ class RunDirectory:
             "low": prepared.box.low.tolist(),
             "high": prepared.box.high.tolist(),
             "config": prepared.method_config.model_dump(mode="json"),
+            "own_encoder": prepared.own_encoder,
         }
         self.write("model/config.json", json.dumps(shape))
 
-    def load_model(self) -> tuple[Model, Box]:
-        """The trained network and the box its density lives in."""
+    @property
+    def needs_encoder(self) -> bool:
+        """Whether the run was trained with an encoder of one's own, which no file describes."""
+        path = self.path / "model" / "config.json"
+        return path.is_file() and bool(json.loads(path.read_text()).get("own_encoder", False))
+
+    def load_model(self, encoder: nn.Module | None = None) -> tuple[Model, Box]:
+        """The trained network and the box its density lives in; a run with an encoder of one's own wants it again."""
         folder = self.path / "model"
         if not (folder / "model.safetensors").is_file():
             raise UserError(f"{str(self.path)!r} has no model yet: finish it with gedi run --resume")
         shape = json.loads((folder / "config.json").read_text())
-        model = build_model(parse(shape["config"]), shape["shape"], shape["clusters"], Streams(0))
+        if self.needs_encoder and encoder is None:
+            raise UserError(
+                f"{str(self.path)!r} was trained with an encoder of your own: give one like it to load_model(encoder)"
+            )
+        model = build_model(parse(shape["config"]), shape["shape"], shape["clusters"], Streams(0), encoder)
         model.load_state_dict(load_file(folder / "model.safetensors"))
         return model.eval(), Box(torch.tensor(shape["low"]), torch.tensor(shape["high"]))
 
@@ -191,6 +202,7 @@ class Prepared:
     trainer: Trainer
     constraint: Constraint | None
     clusters: int
+    own_encoder: bool
 
 
 def prepare(
@@ -249,7 +261,7 @@ def prepare(
         groups=data.groups,
         labels=_labels_for_upper_bound(method_config, data, fabric),
     )
-    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters)
+    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, encoder is not None)
 
 
 def _labels_for_upper_bound(config: Config, data: Dataset, fabric: Fabric) -> Tensor | None:

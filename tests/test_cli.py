@@ -230,6 +230,9 @@ def test_presets_are_listed_and_shown_in_full(gedi):
     assert code == 0
     for name in ("toy", "moons", "circles", "rings", "spirals", "blobs", "pinwheel", "moons-paper", "circles-paper"):
         assert name in out
+    listed = {line.split("│")[1].strip() for line in out.splitlines() if line.startswith("│")}
+    images = {"mnist", "fashion-mnist", "svhn", "cifar10", "cifar100"}
+    assert images | {f"{name}-paper" for name in images} <= listed
     code, out, _ = gedi("presets", "circles-paper")
     assert yaml.safe_load(out)["walk"]["steps"] == 10
 
@@ -248,3 +251,24 @@ def test_nothing_but_figures_goes_to_standard_output_when_piped(gedi, tmp_path):
     _, out, err = gedi("run", "circles", "--out", tmp_path / "run", *TINY)
     assert err == ""
     assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("preset", ["mnist", "cifar10", "svhn-paper"])
+def test_images_that_are_not_here_are_one_line_and_leave_nothing(gedi, tmp_path, monkeypatch, preset):
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    monkeypatch.setattr("pooch.os_cache", lambda _: tmp_path / "cache")
+    monkeypatch.delenv("GEDI_DATA", raising=False)
+    code, out, err = gedi("run", preset, "--data-dir", tmp_path / "empty", "--out", tmp_path / "run")
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert f"gedi data get {preset.removesuffix('-paper')}" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_of_what_is_no_run_is_one_line(gedi, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    for path in (tmp_path, tmp_path / "nowhere"):
+        code, out, err = gedi("evaluate", path)
+        assert (code, out) == (2, "")
+        assert err == f"gedi: {str(path)!r} is not a run: it holds no config.yaml\n"
+    assert list(tmp_path.iterdir()) == []

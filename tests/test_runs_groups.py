@@ -378,9 +378,9 @@ def tiny(monkeypatch):
     """The cells of the addition tables on the small digits, run in this process."""
     ran, tables = [], []
 
-    def run_here(cells, profile, out, jobs, data_dir, written):
+    def run_here(spec, cells, profile, out, jobs, data_dir, written):
         for cell in cells:
-            if not engine._finished(out / "cells" / cell.folder):
+            if not engine._finished(RunDirectory(out / "cells" / cell.folder)):
                 small = Cell(cell.row, cell.column, cell.seed, cell.steps, (*cell.settings, *TINY))
                 engine.run_cell(small, profile, out, data_dir)
                 ran.append(cell.folder)
@@ -418,7 +418,7 @@ def test_the_addition_table_is_written_as_it_goes_and_goes_on_where_it_was(tiny,
 def test_every_cell_of_the_addition_tables_can_be_prepared(name, profile):
     """All but their data: the small digits stand in, and a small network."""
     stands_in = ["data.name=digits-addition", "data.triplets=60", "sampling.buffer=60", "model.width=4"]
-    for cell in TABLES[name].cells(range(1)):
+    for cell in TABLES[name].cells(range(1), profile):
         run = prepare(parse(override(preset(cell.row, profile), [*cell.settings, *stands_in])))
         assert run.trainer.legs
         config = parse(override(preset(cell.row, profile), list(cell.settings)))
@@ -430,7 +430,8 @@ def test_every_cell_of_the_addition_tables_can_be_prepared(name, profile):
 
 def test_each_line_of_the_ablation_differs_from_the_recipe():
     configs = [
-        parse(override(preset(cell.row), list(cell.settings))) for cell in TABLES["addition-ablation"].cells(range(1))
+        parse(override(preset(cell.row), list(cell.settings)))
+        for cell in TABLES["addition-ablation"].cells(range(1), "laptop")
     ]
     texts = {yaml.safe_dump(config.model_dump(mode="json")) for config in configs}
     assert len(texts) == len(configs)

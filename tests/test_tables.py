@@ -1,6 +1,7 @@
 """Tables: their cells, what they write, and that finished cells are not run again."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +22,9 @@ def tiny(monkeypatch):
     """The same cells, made tiny, run in this process."""
     ran = []
 
-    def run_here(cells, profile, out, jobs, data_dir=None, written=lambda: None):
+    def run_here(spec, cells, profile, out, jobs, data_dir=None, written=lambda: None):
         for cell in cells:
-            if not engine._finished(out / "cells" / cell.folder):
+            if not engine._finished(RunDirectory(out / "cells" / cell.folder)):
                 steps = () if cell.steps else ("walk.steps=3",)
                 small = Cell(cell.row, cell.column, cell.seed, cell.steps, (*cell.settings, *TINY, *steps))
                 engine.run_cell(small, profile, out, data_dir)
@@ -35,19 +36,19 @@ def tiny(monkeypatch):
 
 
 def test_the_toy_table_has_the_papers_columns_and_the_control():
-    cells = TABLES["toy"].cells(range(5))
+    cells = TABLES["toy"].cells(range(5), "laptop")
     assert len(cells) == 2 * 4 * 5
     assert {cell.column for cell in cells} == {"JEM", "SwAV", "GEDI", "control: radial walk"}
 
 
 def test_the_ablation_has_four_variants_and_five_lengths():
-    walked = [cell for cell in TABLES["toy-ablation"].cells(range(5)) if cell.steps is not None]
+    walked = [cell for cell in TABLES["toy-ablation"].cells(range(5), "laptop") if cell.steps is not None]
     assert toy.T_VALUES == (1, 2, 5, 8, 10)
     assert len(walked) == 2 * len(toy.VARIANTS) * 5 * 5
 
 
 def test_the_addition_table_has_the_papers_sizes_and_methods():
-    cells = TABLES["addition"].cells(range(5))
+    cells = TABLES["addition"].cells(range(5), "laptop")
     assert len(cells) == 3 * 4 * 5
     assert {cell.row for cell in cells} == {"addition-100", "addition-1000", "addition-10000"}
     methods = {parse(override(preset(cell.row), list(cell.settings))).method for cell in cells}
@@ -60,7 +61,7 @@ def test_the_addition_table_has_the_papers_sizes_and_methods():
 def test_every_cell_of_every_table_is_a_valid_run_of_its_own(name, profile):
     if name == "toy-shapes" and profile == "paper":
         pytest.skip("the paper has no such shapes")
-    cells = TABLES[name].cells(range(2))
+    cells = TABLES[name].cells(range(2), profile)
     assert len({cell.folder for cell in cells}) == len(cells)
     for cell in cells:
         parse(override(preset(cell.row, profile), list(cell.settings)))
@@ -93,7 +94,7 @@ def test_the_ablation_draws_its_curves(tiny, tmp_path, monkeypatch):
 
 def test_a_cell_that_diverges_is_reported_and_not_hidden(tiny, tmp_path):
     cells = [Cell("circles", "GEDI", 0, None, ("stage1.learning_rate=1e30", "sampling.metropolis=false"))]
-    engine._run_missing(cells, "laptop", tmp_path, 1)
+    engine._run_missing(TABLES["toy"], cells, "laptop", tmp_path, 1)
     result = engine._result(RunDirectory(tmp_path / "cells" / cells[0].folder))
     (row,) = engine._rows(TABLES["toy"], {cells[0]: result})
     assert row["NMI"] == "diverged"
@@ -119,12 +120,12 @@ def test_missing_cells_are_run_by_another_process_and_the_table_is_written_after
     def count():
         written.append(len(list(tmp_path.glob("cells/*/results.json"))))
 
-    engine._run_missing(cells, "laptop", tmp_path, 1, None, count)
+    engine._run_missing(TABLES["toy"], cells, "laptop", tmp_path, 1, None, count)
     assert len(written) == 2
     assert written[-1] == 2
-    assert all(engine._finished(tmp_path / "cells" / cell.folder) for cell in cells)
+    assert all(engine._finished(RunDirectory(tmp_path / "cells" / cell.folder)) for cell in cells)
     assert "0 of 2 cells are done, 2 to run" in capfd.readouterr().err
-    engine._run_missing(cells, "laptop", tmp_path, 1, None, count)
+    engine._run_missing(TABLES["toy"], cells, "laptop", tmp_path, 1, None, count)
     assert len(written) == 2
     assert "2 of 2 cells are done, 0 to run" in capfd.readouterr().err
 
@@ -140,3 +141,22 @@ def test_a_line_says_mean_and_spread_and_how_many_diverged():
     assert group.share(lambda r: r["metrics"]["nmi"] > 0.6) == "1/2"
     assert group.share(lambda r: None) == ""
     assert engine.Group([{"diverged": "at once"}]).seconds() == ""
+
+
+def test_a_table_of_its_own_folder_is_called_table_and_only_leaves_cells_out(tiny, tmp_path):
+    write_table("toy", profile="laptop", seeds=range(1), out=tmp_path, only=["moons", "SwAV"])
+    assert tiny == ["moons_swav_T_seed0"]
+    assert {path.name for path in tmp_path.glob("*.*")} >= {"table.csv", "table.md", "profile.txt"}
+    rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert [row["method"] for row in rows] == ["SwAV"]
+    with pytest.raises(UserError, match="unknown row or method of this table 'mons': did you mean 'moons'"):
+        write_table("toy", profile="laptop", seeds=range(1), out=tmp_path, only=["mons"])
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_tables_that_share_a_folder_say_so_and_look_there(name, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(engine, "write_table", lambda spec, name, *, out, **rest: asked.append(out) or "")
+    write_table(name, profile="laptop", seeds=range(1))
+    write_table(name, profile="laptop", seeds=range(1), out=tmp_path)
+    assert asked == [Path("tables") / (TABLES[name].folder or name), tmp_path]

@@ -8,6 +8,7 @@ import jinja2
 import torch
 from matplotlib.axes import Axes
 from safetensors.torch import load_file
+from torch import Tensor
 
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
@@ -114,7 +115,7 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
         compared = (points["images"][:64], points["samples"][:64], points["chains"][:64])
         path = image_figures.sample_comparison(*compared, folder / "samples.png", low=black, high=white)
         pictures.append(("Samples of the density", path))
-    if has_density(config) and config.walk.steps > 0:
+    if has_density(config) and config.walk.steps > 0 and not directory.needs_encoder:
         model, _ = directory.load_model()
         settings = walk_settings(config)
         every = max(1, settings.steps // 10)
@@ -125,13 +126,15 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
     kept = directory.path / "model" / "energies.safetensors"
     if kept.is_file():
         aurocs = {name: r["auroc_log_density"] for name, r in directory.evaluation()["ood"].items()}
-        pictures.append(
-            (
-                "Its own images and others",
-                image_figures.energy_histogram(load_file(kept), folder / "energies.png", aurocs),
-            )
-        )
+        path = image_figures.energy_histogram(kept_energies(directory), folder / "energies.png", aurocs)
+        pictures.append(("Its own images and others", path))
     return pictures
+
+
+def kept_energies(directory: RunDirectory) -> dict[str, Tensor]:
+    """Energies of the run's own test images and, after them, of others."""
+    energies, own = load_file(directory.path / "model" / "energies.safetensors"), directory.results()["data"]
+    return {name: energies[name] for name in sorted(energies, key=lambda name: (name != own, name))}
 
 
 def symbol_gallery(directory: RunDirectory, path: Path) -> Path:

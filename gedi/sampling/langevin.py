@@ -88,9 +88,7 @@ class Langevin:
     def step(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
         """One move of every chain, and which moves were accepted (n,)."""
         epsilon = _normal_like(chain.x, generator)
-        x = chain.x + self._drift(chain.score) + self.noise * epsilon
-        if self.box is not None and not self.metropolis:
-            x = self.box.clamp(x)
+        x = self._move(chain.x, chain.score, epsilon)
         proposal = Chain.at(energy, x)
         if not self.metropolis:
             return proposal, torch.ones_like(proposal.energy, dtype=torch.bool)
@@ -105,13 +103,30 @@ class Langevin:
 
     @torch.no_grad()
     def run(self, energy: EnergyFn, x: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """``steps`` moves from ``x``: the end points, and the share of moves accepted."""
-        chain = Chain.at(energy, x)
-        accepted = x.new_zeros(())
+        """``steps`` moves from ``x``: the end points, and the share of moves accepted.
+
+        Plain moves cost one evaluation each: where a chain ends, nobody needs its score.
+        """
+        if not self.metropolis:
+            for _ in range(self.steps):
+                x = self._move(x, energy_and_score(energy, x)[1], _normal_like(x, generator))
+            return x, float(self.steps > 0)
+        chain, accepted = self.go_on(energy, Chain.at(energy, x), generator)
+        return chain.x, accepted
+
+    @torch.no_grad()
+    def go_on(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, float]:
+        """``steps`` moves of chains that know where they stand, and the share of moves accepted."""
+        accepted = chain.x.new_zeros(())
         for _ in range(self.steps):
             chain, accept = self.step(energy, chain, generator)
             accepted += accept.float().mean()
-        return chain.x, accepted.item() / max(self.steps, 1)
+        return chain, accepted.item() / max(self.steps, 1)
+
+    def _move(self, x: Tensor, score: Tensor, epsilon: Tensor) -> Tensor:
+        """Where a move leads; plain ones stay in the box, adjusted ones are refused if they leave it."""
+        x = x + self._drift(score) + self.noise * epsilon
+        return self.box.clamp(x) if self.box is not None and not self.metropolis else x
 
     def _drift(self, score: Tensor) -> Tensor:
         if self.clip is not None:

@@ -191,7 +191,10 @@ def run_cell(
             return said
     results = _result(directory)
     if needs and not _finished(directory, needs):
-        evaluate_run(directory, data_dir=data_dir, **needs)
+        try:
+            evaluate_run(directory, data_dir=data_dir, **needs)
+        except UserError as error:  # another data set that is not on this machine
+            return f"not measured: {error}"
     return f"NMI {results['metrics']['nmi']:.3f}"
 
 
@@ -251,8 +254,9 @@ def _rows(spec: TableSpec, results: Mapping[Cell, dict[str, Any]]) -> list[dict[
     for cell, result in results.items():
         groups.setdefault((cell.row, cell.column, cell.steps), []).append(result)
     rows = [spec.line(*key, Group(group)) for key, group in groups.items()]
-    used = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
-    return [{name: row[name] for name in used} for row in rows]
+    names = dict.fromkeys(name for row in rows for name in row)  # a line may lack some: of runs that all diverged
+    used = [name for name in names if any(row.get(name) for row in rows)]
+    return [{name: row.get(name, "") for name in used} for row in rows]
 
 
 def _as_csv(rows: list[dict[str, str]]) -> str:

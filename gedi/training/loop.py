@@ -170,7 +170,7 @@ class Trainer:
                 None if self.labels is None else self.labels[index],
             )
 
-        terms = self.network(batch, stage.terms)
+        terms = self.network(batch, stage.values)
         loss = torch.stack([weight.at(progress) * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
 
         self.optimizer.zero_grad()

@@ -12,6 +12,7 @@ from gedi.training.stage import Augment
 
 _POINTS = 3000  # enough for the confusions of some fifty clusters; more only cost time
 _LOOKS = 4  # augmented looks at each point
+_TRACE = 1e-12
 
 
 @torch.no_grad()
@@ -50,7 +51,8 @@ def merge_prototypes(
     together = torch.stack(memberships).sum(dim=0)  # (n, finer clusters)
     confused = together.t() @ together - sum(p.t() @ p for p in memberships)
     mass = confused.sum(dim=1).clamp_min(torch.finfo(confused.dtype).tiny).sqrt()
-    affinity = (confused / mass / mass[:, None]).clamp_min(0).double().cpu().numpy()
+    # a trace of affinity everywhere: the cut of a graph in pieces is not defined
+    affinity = (confused / mass / mass[:, None]).double().clamp_min(_TRACE).cpu().numpy()
     seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
     clusters = len(weight)
     cut = SpectralClustering(clusters, affinity="precomputed", n_init=50, random_state=seed)

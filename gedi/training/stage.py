@@ -103,6 +103,7 @@ class Walk:
     inertia: float
     refresh: int
     relax: Langevin | None = None  # moves back to the data after every step
+    composed: bool = False  # the augmented view is taken of the walk's end; else the end is a view of its own
 
     @property
     def every_step(self) -> bool:
@@ -170,3 +171,7 @@ class Stage:
     denoising: float | None = None
     average: float = 0.0
     clusters_from: tuple[str, ...] = field(default=())
+
+    def values(self, out: StepOutputs) -> dict[str, Tensor]:
+        """The value of each term, unweighted."""
+        return {name: term(out) for name, (_, term) in self.terms.items()}

@@ -1,6 +1,6 @@
 """One training step, as a straight line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gedi.nn import Model
 from gedi.random import Streams
 from gedi.sampling import Chain, ReplayBuffer
-from gedi.training.stage import Negatives, Stage, StepOutputs, Term, Walk, Weight
+from gedi.training.stage import Negatives, Stage, StepOutputs, Walk
 from gedi.types import EnergyFn
 from gedi.views import gaussian_noise, manifold_walk
 
@@ -43,10 +43,9 @@ class JointPass(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Batch, terms: Mapping[str, tuple[Weight, Term]]) -> dict[str, Tensor]:
-        """The value of each term, unweighted."""
-        out = self.outputs(batch)
-        return {name: term(out) for name, (_, term) in terms.items()}
+    def forward(self, batch: Batch, values: Callable[[StepOutputs], dict[str, Tensor]]) -> dict[str, Tensor]:
+        """The value of each term; a function says them, since Fabric takes apart what it is given otherwise."""
+        return values(self.outputs(batch))
 
     def outputs(self, batch: Batch) -> StepOutputs:
         """Everything that goes through the encoder goes in one pass; only clustered views meet the heads."""
@@ -98,11 +97,12 @@ def make_batch(
     info: dict[str, float] = {}
     negatives = noised = noise = None
     anchor = contrast = x
+    composed = stage.walk is not None and stage.walk.composed
     if stage.view_noise is not None:
-        views["noise"] = augmented(stage, x, streams["view"])
+        views["noise"] = augmented(stage, walked if composed and walked is not None else x, streams["view"])
         if stage.augment_both:
             anchor = augmented(stage, x, streams["view"])
-    if walked is not None:
+    if walked is not None and not composed:
         views["walk"] = walked
     if stage.negatives is not None:
         negatives, info = draw_negatives(stage.negatives, energy, buffer, streams["sampler"])
@@ -130,15 +130,16 @@ def draw_negatives(
     slots, x = buffer.draw(settings.chains, generator)
     if settings.reinit > 0:
         x = buffer.restart(x, settings.initial.sample(len(x), generator), settings.reinit, generator)
-    chain = Chain.at(energy, x)
-    for _ in range(settings.teleports):
-        chain, _ = settings.teleport.step(energy, chain, generator)
-    accepted = x.new_zeros(())
-    for _ in range(settings.langevin.steps):
-        chain, accept = settings.langevin.step(energy, chain, generator)
-        accepted += accept.float().mean()
-    buffer.put(slots, chain.x)
-    return chain.x, {"acceptance": float(accepted) / max(settings.langevin.steps, 1)}
+    if settings.teleports:
+        chain = Chain.at(energy, x)
+        for _ in range(settings.teleports):
+            chain, _ = settings.teleport.step(energy, chain, generator)
+        chain, acceptance = settings.langevin.go_on(energy, chain, generator)
+        x = chain.x
+    else:
+        x, acceptance = settings.langevin.run(energy, x, generator)
+    buffer.put(slots, x)
+    return x, {"acceptance": acceptance}
 
 
 def noise_pairs(x: Tensor, sigma: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -167,4 +168,4 @@ def walk_from(settings: Walk, energy: EnergyFn, x: Tensor, generator: torch.Gene
 
 def radial_energy(x: Tensor) -> Tensor:
     """The control: score ``-x`` with no model at all. Circles fall to it; moons do not."""
-    return x.square().sum(dim=1) / 2
+    return x.flatten(1).square().sum(dim=1) / 2

@@ -70,7 +70,7 @@ def test_the_joint_loss_and_its_gradient_are_those_of_the_plain_form(second):
     config, model, stages = setup(f"model.second_encoder={second}", "stage2.weights.negative_free=0.01")
     stage = stages[-1]
     batch = batch_of(stage, model)
-    terms = JointPass(model)(batch, stage.terms)
+    terms = JointPass(model)(batch, stage.values)
     loss = sum(weight.value * terms[name] for name, (weight, _) in stage.terms.items())
     ours = torch.autograd.grad(loss, list(model.parameters()))
     plain = plain_loss(model, config, batch)
