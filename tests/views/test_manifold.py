@@ -8,6 +8,7 @@ from scipy.stats import kstest
 
 from gedi.errors import UserError
 from gedi.nn import MLP, Energy
+from gedi.score import score
 from gedi.views import manifold_walk
 
 DIRECTIONS = ["constant", "fresh", "carried"]
@@ -264,3 +265,34 @@ def test_a_negative_number_of_steps_is_refused(g):
 def test_a_radius_that_is_not_positive_is_refused(g, radius):
     with pytest.raises(UserError, match=rf"radius \(epsilon\) > 0, got {radius}"):
         manifold_walk(ring, torch.zeros(1, 2), g, radius=radius)
+
+
+def test_a_walk_that_relaxes_follows_a_curve_in_many_dimensions(g):
+    """A ring in 2 of 50 dimensions: the projection alone drifts off into the other 48, relaxing comes back."""
+
+    def energy(x):
+        ring = (x[:, :2].norm(dim=1) - 1).square()
+        return 200 * (ring + x[:, 2:].square().sum(dim=1))
+
+    def relax(energy, x, generator):
+        for _ in range(5):
+            x = x + 1e-3 * score(energy, x)
+        return x
+
+    start = torch.zeros(200, 50)
+    start[:, 0] = 1
+    settings = {"steps": 40, "radius": 1.0, "direction": "fresh"}
+    plain = manifold_walk(energy, start, g, **settings)
+    relaxed = manifold_walk(energy, start, g, relax=relax, **settings)
+    assert energy(relaxed).mean() < 0.05 * energy(plain).mean()
+    angle = torch.atan2(relaxed[:, 1], relaxed[:, 0]).abs()
+    assert angle.mean() > 0.3  # and it has gone somewhere
+
+
+def test_a_relaxed_path_begins_at_the_start_and_ends_where_the_walk_does(seeded):
+    energy = lambda x: x.square().sum(dim=1) / 2  # noqa: E731
+    relax = lambda energy, x, generator: x + 0.1 * score(energy, x)  # noqa: E731
+    x = torch.randn(5, 3)
+    path = manifold_walk(energy, x, seeded(1), steps=4, relax=relax, every=1)
+    torch.testing.assert_close(path[0], x)
+    torch.testing.assert_close(path[-1], manifold_walk(energy, x, seeded(1), steps=4, relax=relax))

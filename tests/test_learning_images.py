@@ -1,0 +1,66 @@
+"""A real training on images that come with scikit-learn: clusters without labels, and a density beside them."""
+
+import pytest
+import torch
+
+from gedi.config import override, parse
+from gedi.evaluation import ood_aurocs, ood_scores
+from gedi.presets import preset
+from gedi.runs import assess_run, prepare, train
+from gedi.training.step import make_batch
+
+
+@pytest.mark.slow
+def test_digits_are_clustered_without_labels_and_their_density_knows_noise():
+    run = prepare(parse(override(preset("digits"), ["seed=7"])))
+    events = []
+    run.trainer.on_log = lambda record: events.append(record) if "event" in record else None
+    train(run)
+    metrics = assess_run(run)
+    assert metrics["nmi"] >= 0.85
+    assert metrics["accuracy"] >= 0.85
+    assert metrics["clusters_used"] == 10
+    assert [event["iteration"] for event in events] == [240, 400, 560]
+    assert events[0]["prototypes"] == "redrawn"  # the first merging gives the symbols their prototypes
+    # the density is its own: samples are as dense as data, noise is not
+    assert abs(metrics["energy_gap"]) < 1
+    model, test = run.trainer.model, run.data.test[:]
+    noise = torch.rand(test.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    aurocs = ood_aurocs(ood_scores(model.energy, test), ood_scores(model.energy, noise))
+    assert aurocs["auroc_log_density"] > 0.95
+
+
+SMALL = ("data.limit=200", "model.width=4", "stage1.iterations=2", "stage2.iterations=4", "stage2.batch_size=32",
+         "sampling.buffer=64", "sampling.steps=2", "walk.steps=2")  # fmt: skip
+
+
+def test_a_composed_walk_is_augmented_and_is_no_view_of_its_own():
+    """With an augmentation that changes nothing but a little noise, the view is the walk's end."""
+    still = ("augment.rotation=0", "augment.shear=0", "augment.scale=0", "augment.shift=0", "cluster.view_noise=1e-6")
+    run = prepare(parse(override(preset("digits"), [*SMALL, *still, "walk.composed=true"])))
+    stage, trainer = run.trainer.legs[1].stage, run.trainer
+    x, walked = trainer.train[:32], trainer.train[32:64]
+    batch, _ = make_batch(stage, x, walked, trainer.model.energy, trainer.buffer, trainer.streams, 0.5)
+    assert set(batch.views) == {"noise"}
+    torch.testing.assert_close(batch.views["noise"], walked, atol=1e-4, rtol=0)
+    torch.testing.assert_close(batch.anchor, x, atol=1e-4, rtol=0)
+
+
+def test_a_composed_walk_trains_and_a_weight_on_a_walk_view_beside_it_is_refused():
+    run = prepare(parse(override(preset("digits"), [*SMALL, "walk.composed=true", "walk.refresh=2", "walk.relax=2"])))
+    train(run)
+    assert all(torch.isfinite(parameter).all() for parameter in run.trainer.model.parameters())
+    with pytest.raises(ValueError, match="a composed walk is part of the augmented view"):
+        prepare(parse(override(preset("digits"), ["walk.composed=true", "stage2.weights.agreement_walk=1"])))
+
+
+def test_images_of_the_test_part_are_never_augmented():
+    run = prepare(parse(override(preset("digits"), [*SMALL])))
+    train(run)
+    model = run.trainer.model
+    with torch.no_grad():
+        predicted = model(run.data.test[:]).logits.argmax(dim=1)
+    first, again = (assess_run(run) for _ in range(2))
+    assert first["nmi"] == again["nmi"]
+    assert first["accuracy"] == again["accuracy"]
+    assert first["clusters_used"] == len(predicted.unique())
