@@ -86,7 +86,7 @@ CIFAR10: dict[str, Any] = merge(
             "grayscale": 0.2,
         },
         "cluster": {"view_noise": 0.05},
-        "stage2": {"iterations": 2000},
+        "stage2": {"iterations": 1500},
     },
 )
 
