@@ -5,8 +5,9 @@
 The step is that of the preset ``cifar10-paper``, stage 2: 20 Langevin moves and 10 walk moves of 64 images, then one
 forward and backward pass of data, views, walk and samples. The bare passes are the same passes of the same network on
 the same numbers of images, and nothing else: no draws, no buffer, no augmentation, no terms, no optimiser. Both are
-timed in turns, in one process, on one thread, by CPU time; random images stand in for CIFAR-10. Also: the score without parameter
-gradients against a backward pass that makes them, memory over iterations, and cost against the number of moves.
+timed in turns, in one process, on one thread, by CPU time; random images stand in for CIFAR-10. Also: the score
+without parameter gradients against a backward pass that makes them, memory over iterations, and cost against the
+number of moves.
 """
 
 import argparse
