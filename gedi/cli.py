@@ -2,7 +2,11 @@
 
 import json
 import os
+import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -11,13 +15,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gedi.checkpoints import writing
 from gedi.config import Config, merge, override, parse, to_yaml
 from gedi.data import CATALOGUE, fetch, find_folder, verify
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import PARTS, Recipe, evaluate_run
 from gedi.presets import PRESETS, preset
 from gedi.report import Progress, write_report
-from gedi.runs import RunDirectory, execute, load_settings, prepare
+from gedi.runs import Prepared, RunDirectory, Stopped, execute, load_settings, prepare
 from gedi.tables import TABLES, write_table
 
 app = typer.Typer(
@@ -58,13 +63,11 @@ def run(
             raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
     else:
         directory = RunDirectory.create(path, overwrite=overwrite)
-    try:
+    with _stoppable(prepared) as asked:
         with Progress(config) as progress:
-            results = execute(prepared, directory, progress)
-    except KeyboardInterrupt:
-        print(f"stopped; go on with the same command and --resume ({path})", file=sys.stderr)
-        raise typer.Exit(130) from None
-    report = write_report(directory)
+            results = execute(prepared, directory, progress, stop=lambda: bool(asked))
+        with writing(path):
+            report = write_report(directory)
     shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
     first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
     print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))
@@ -198,6 +201,32 @@ def _config(target: str, profile: str | None, seed: int | None, settings: list[s
     return parse(chosen)
 
 
+@contextmanager
+def _stoppable(prepared: Prepared) -> Iterator[list[int]]:
+    """Notes Ctrl-C and SIGTERM for the training to see; the second one, or one after the training, ends at once.
+
+    Either way the program says how to go on and ends with code 130 or 143.
+    """
+    asked: list[int] = []
+    trainer = prepared.trainer
+
+    def note(number: int, frame: object) -> None:
+        asked.append(number)
+        if len(asked) > 1 or trainer.leg == len(trainer.legs):
+            raise Stopped
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    except KeyboardInterrupt:
+        same = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
+        print(f"stopped; go on with: {shlex.join(['gedi', *same, '--resume'])}", file=sys.stderr)
+        raise typer.Exit(128 + (asked or [signal.SIGINT])[-1]) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def main() -> None:
     """The program ``gedi``: a user's mistake is one line and exit code 2, a diverged training is 3."""
     # One thread: at this size a second one costs more in hand-over than it computes.
@@ -211,5 +240,5 @@ def main() -> None:
         print(f"gedi: {error}", file=sys.stderr)
         sys.exit(3)
     except OSError as error:
-        print(f"gedi: {error.strerror or error}: {error.filename}", file=sys.stderr)
+        print(f"gedi: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr)
         sys.exit(2)

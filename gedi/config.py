@@ -177,6 +177,20 @@ class ClusterConfig(Section):
     off_diagonal: Weight = 5e-3  # Barlow Twins: weight of the redundancy
 
 
+class GuardConfig(Section):
+    """When training counts as diverging, and what is done about it: docs/guard.md."""
+
+    attempts: Count = 5  # softer attempts at a stage before giving up; 0 only stops at numbers that are not finite
+    every: Positive = 50  # iterations between looks
+    soften: Annotated[float, Field(gt=0, lt=1)] = 0.25  # each attempt's factor on learning rate and step size
+    penalty: Weight = 0.003  # each attempt's further weight of the squared energies, a share of the generative one
+    gap: Width = 1e4  # limit of the energy gap, in nats
+    drift: Width = 1.0  # limit of one move's drift, in diagonals of the box
+    extent: Width = 1.0  # limit of the chains' distance from the box, in diagonals of it
+    growth: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 30.0  # limit of a rise over the usual size
+    patience: Positive = 3  # looks for which a rise, or one cluster for all points, has to last
+
+
 class Weights(Section):
     """The weight of each term; 0 leaves it out."""
 
@@ -249,6 +263,7 @@ class Config(Section):
     augment: AugmentConfig = AugmentConfig()
     cluster: ClusterConfig = ClusterConfig()
     constraint: ConstraintConfig = ConstraintConfig()
+    guard: GuardConfig = GuardConfig()
     stage1: StageConfig = STAGE1
     stage2: StageConfig = STAGE2
 

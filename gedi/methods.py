@@ -34,6 +34,7 @@ from gedi.training import (
     perfect_cluster_loss,
     supervised_term,
 )
+from gedi.training.guard import GuardSettings
 from gedi.training.stage import Augment, Term
 from gedi.types import Points
 from gedi.views import CropAndColour, Warp
@@ -215,7 +216,7 @@ def build_stages(config: Config, box: Box, initial: Initial, constraint: Constra
 
 
 def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
-    """How the loop restarts and logs."""
+    """How the loop restarts, logs and is guarded."""
     weights = config.stage2.weights
     terms = sum(weight > 0 for weight in (weights.cluster_noise, weights.cluster_walk))
     perfect = perfect_cluster_loss(clusters, config.model.embedding, config.model.temperature)
@@ -225,6 +226,7 @@ def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
         good_enough=terms * perfect + config.good_enough if weights.cluster_walk > 0 else None,
         buffer=config.sampling.buffer,
         log_every=config.log_every,
+        guard=GuardSettings(**config.guard.model_dump()),
     )
 
 

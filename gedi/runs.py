@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,13 +15,14 @@ from typing import Any
 import torch
 import yaml
 from lightning_fabric import Fabric
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from gedi.assess import assess
+from gedi.checkpoints import Checkpoints, write_whole, writing
 from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset
-from gedi.errors import UserError
+from gedi.errors import DivergenceError, UserError
 from gedi.evaluation import density_verdict
 from gedi.logic import Constraint
 from gedi.methods import (
@@ -39,9 +41,16 @@ from gedi.sampling import Box
 from gedi.sources import data_box, load_data
 from gedi.training import Trainer
 
+# A checkpoint is written when either is over.
 CHECKPOINT_EVERY = 500  # iterations
+CHECKPOINT_SECONDS = 60.0
+_PATIENCE = 0.5  # seconds that someone who asks the training to stop may have to wait
 _VERSIONED = ("gedi-learn", "torch", "numpy", "scikit-learn", "lightning-fabric")
 Record = dict[str, Any]
+
+
+class Stopped(KeyboardInterrupt):
+    """The training was asked to stop, and has written a checkpoint to go on from."""
 
 
 class RunDirectory:
@@ -49,6 +58,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.checkpoints = Checkpoints(path / "checkpoints")
 
     @classmethod
     def create(cls, path: str | Path, *, overwrite: bool = False) -> "RunDirectory":
@@ -56,7 +66,8 @@ class RunDirectory:
         path = Path(path)
         if path.exists() and not path.is_dir():
             raise UserError(f"--out must name a directory, but {str(path)!r} is a file")
-        occupied = path.is_dir() and any(path.iterdir())
+        # a run that was killed at its very first write leaves nothing but this
+        occupied = path.is_dir() and any(entry.name != "config.yaml.tmp" for entry in path.iterdir())
         if occupied and not overwrite:
             raise UserError(
                 f"--out {str(path)!r} already holds files: choose another directory, go on with --resume, "
@@ -66,9 +77,8 @@ class RunDirectory:
             raise UserError(f"--overwrite only replaces a run, and {str(path)!r} holds no config.yaml")
         _check_writable(path)
         if occupied:
-            shutil.rmtree(path)
+            _empty(path)
         path.mkdir(parents=True, exist_ok=True)
-        (path / "checkpoints").mkdir()
         return cls(path)
 
     @classmethod
@@ -78,11 +88,6 @@ class RunDirectory:
         if not (path / "config.yaml").is_file():
             raise UserError(f"{str(path)!r} is not a run: it holds no config.yaml")
         return cls(path)
-
-    @property
-    def checkpoint(self) -> Path:
-        """The trainer's state."""
-        return self.path / "checkpoints" / "last.pt"
 
     def config(self) -> Config:
         """The run's complete settings."""
@@ -109,40 +114,44 @@ class RunDirectory:
 
     def write(self, name: str, text: str) -> None:
         """Write a file whole or not at all."""
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text(text)
-        os.replace(temporary, path)
+        write_whole(self.path / name, text.encode())
+
+    def write_tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
+        """Write tensors as safetensors, whole or not at all."""
+        write_whole(self.path / name, save({key: x.contiguous() for key, x in tensors.items()}))
 
     def append_metrics(self, record: Record) -> None:
         """One line of ``metrics.jsonl``."""
-        with (self.path / "metrics.jsonl").open("a") as lines:
+        with writing(self.path), (self.path / "metrics.jsonl").open("a") as lines:
             lines.write(json.dumps(record) + "\n")
 
-    def trim_metrics(self, keep: int) -> None:
-        """Forget lines logged after the checkpoint that a resumed run starts from."""
-        self.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.metrics()[:keep]))
+    def trim_metrics(self, keep: int) -> int:
+        """Forget lines logged after the checkpoint that a resumed run starts from, the last of which may be cut short.
+
+        Returns:
+            How many lines are left.
+        """
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True)[:keep] if path.is_file() else []
+        self.write("metrics.jsonl", "".join(lines))
+        return len(lines)
 
     def save_checkpoint(self, state: Record) -> None:
-        """The trainer's state, whole or not at all."""
-        temporary = self.checkpoint.with_name("last.pt.tmp")
-        torch.save(state, temporary)
-        os.replace(temporary, self.checkpoint)
+        """The trainer's state, whole or not at all; the one before is kept."""
+        with writing(self.path), (self.path / "metrics.jsonl").open("a") as lines:
+            os.fsync(lines.fileno())  # the lines that the state says are there
+        self.checkpoints.save(state)
 
     def load_checkpoint(self) -> Record | None:
-        """The trainer's state, or None before the first checkpoint. Loading runs no code."""
-        if not self.checkpoint.is_file():
-            return None
-        state: Record = torch.load(self.checkpoint, weights_only=True)
+        """The trainer's state, or None before the first checkpoint. A damaged one is passed over, and said."""
+        state = self.checkpoints.load()
+        for path in self.checkpoints.damaged:
+            print(f"gedi: {str(path)!r} is damaged; the checkpoint before it is used", file=sys.stderr)
         return state
 
     def save_model(self, prepared: "Prepared") -> None:
         """Weights as safetensors, and what it takes to build the network again."""
-        folder = self.path / "model"
-        folder.mkdir(exist_ok=True)
-        weights = prepared.trainer.model.state_dict()
-        save_file({name: x.contiguous() for name, x in weights.items()}, folder / "model.safetensors")
+        self.write_tensors("model/model.safetensors", prepared.trainer.model.state_dict())
         shape = {
             "shape": list(prepared.data.train.shape[1:]),
             "clusters": prepared.clusters,
@@ -273,12 +282,33 @@ def _labels_for_upper_bound(config: Config, data: Dataset, fabric: Fabric) -> Te
     return labels
 
 
-def train(prepared: Prepared, checkpoint: Callable[[Record], None] = lambda state: None) -> None:
-    """Train to the end, handing over the trainer's state now and then."""
+def train(
+    prepared: Prepared,
+    checkpoint: Callable[[Record], None] = lambda state: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Train to the end, handing over the trainer's state now and then; where it is handed over changes no bit.
+
+    Args:
+        prepared: the run.
+        checkpoint: takes the state.
+        stop: asked about twice a second; once true, the state is handed over and :class:`Stopped` raised.
+    """
     trainer = prepared.trainer
+    few, since, saved = 1, 0, time.monotonic()  # iterations until the next look, and since the last checkpoint
     while trainer.leg < len(trainer.legs):
-        trainer.fit(stop_after=CHECKPOINT_EVERY)
-        checkpoint(trainer.state_dict())
+        began = time.monotonic()
+        few = min(few, CHECKPOINT_EVERY - since)
+        trainer.fit(stop_after=few)
+        now = time.monotonic()
+        since += few
+        few = max(1, min(2 * few, int(few * _PATIENCE / max(now - began, 1e-6))))
+        stopped, finished = stop(), trainer.leg == len(trainer.legs)
+        if stopped or finished or since >= CHECKPOINT_EVERY or now - saved >= CHECKPOINT_SECONDS:
+            checkpoint(trainer.state_dict())
+            since, saved = 0, time.monotonic()
+        if stopped:
+            raise Stopped
     trainer.model.cpu().eval()
 
 
@@ -286,16 +316,32 @@ def execute(
     prepared: Prepared,
     directory: RunDirectory,
     on_log: Callable[[Record], None] = lambda record: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Record:
-    """Run into a directory, from its last checkpoint if it has one, and return the results."""
+    """Run into a directory, from its last checkpoint if it has one, and return the results.
+
+    Whenever it was killed, it ends in the same model, bit for bit, on the same machine.
+
+    Args:
+        prepared: the run.
+        directory: where it goes.
+        on_log: takes each record as it is logged.
+        stop: whether the training shall stop; see :func:`train`.
+    """
     began = time.perf_counter()
     config, trainer = prepared.config, prepared.trainer
     directory.write("config.yaml", to_yaml(config))
     state = directory.load_checkpoint()
     logged, spent = (0, 0.0) if state is None else (state["logged"], state["spent"])
     if state is not None:
-        trainer.load_state_dict(state)
-    directory.trim_metrics(logged)
+        try:
+            trainer.load_state_dict(state)
+        except KeyError as error:
+            raise UserError(
+                f"the checkpoint in {str(directory.path)!r} lacks {error}, as another version of gedi wrote it: go on "
+                f"with that version, or start anew with --overwrite"
+            ) from error
+    logged = directory.trim_metrics(logged)
 
     def log(record: Record) -> None:
         nonlocal logged
@@ -307,11 +353,17 @@ def execute(
         directory.save_checkpoint({**state, "logged": logged, "spent": spent + time.perf_counter() - began})
 
     trainer.on_log = log
-    train(prepared, checkpoint)
+    try:
+        train(prepared, checkpoint, stop)
+    except DivergenceError:
+        if trainer.last_good is not None:  # the guard put the last good state back
+            trainer.model.cpu()
+            directory.save_model(prepared)
+        raise
     directory.save_model(prepared)
     assessing = time.perf_counter()
     metrics, points = _assess(prepared)
-    save_file(points, directory.path / "model" / "points.safetensors")
+    directory.write_tensors("model/points.safetensors", points)
     losses = trainer.selection_losses
     now = time.perf_counter()
     results: Record = {
@@ -371,3 +423,13 @@ def _check_writable(path: Path) -> None:
         parent = parent.parent
     if not os.access(parent, os.W_OK | os.X_OK):
         raise UserError(f"--out {str(path)!r} cannot be written: no permission in {str(parent)!r}")
+
+
+def _empty(path: Path) -> None:
+    """Forget a run; what says that it is one goes last, so that a killed replacement can be made again."""
+    for entry in path.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != "config.yaml":
+            entry.unlink()
+    (path / "config.yaml").unlink()

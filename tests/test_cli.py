@@ -35,7 +35,7 @@ def test_a_run_leaves_everything_the_design_names(gedi, tmp_path):
     code, out, _ = gedi("run", "circles", "--seed", 7, "--out", tmp_path / "run", *TINY)
     assert code == 0
     for name in (
-        *("config.yaml", "metrics.jsonl", "results.json", "report.html", "checkpoints/last.pt"),
+        *("config.yaml", "metrics.jsonl", "results.json", "report.html", "checkpoints/000001.pt"),
         *("model/model.safetensors", "model/config.json", "figures/overview.png", "figures/training.png"),
     ):
         assert (tmp_path / "run" / name).is_file(), name

@@ -76,6 +76,7 @@ def _paper(triplets: int, epochs: int) -> dict[str, Any]:
     }
     return {
         "n_init": 1,
+        "guard": PAPER["guard"],
         # gray digits become three channels of 32 x 32, normalised
         "data": {"name": "mnist-addition", "triplets": triplets, "pad": 2, "channels": 3, "mean": 0.1, "std": 0.28},
         "model": {

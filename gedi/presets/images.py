@@ -115,6 +115,7 @@ def _paper(
     }
     return {
         "n_init": 1,
+        "guard": PAPER["guard"],
         "data": {"name": name, "mean": mean, "std": std, **data},
         "model": {
             "encoder": "resnet8",

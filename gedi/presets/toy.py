@@ -9,6 +9,7 @@ from gedi.data import SHAPES
 # radius of its image table stands in. Sampling at step 1 and noise 0.01 is temperature 5e-5.
 PAPER: dict[str, Any] = {
     "n_init": 1,
+    "guard": {"attempts": 0},  # what diverges is shown to diverge
     "model": {
         "hidden": (100, 100),
         "latent": 2,

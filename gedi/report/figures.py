@@ -88,27 +88,34 @@ def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: WalkConfig | None, sta
 
 
 def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
-    """Every term against the iteration, a panel for each leg of the training."""
+    """Every term against the iteration, a panel for each leg; where the guard went back, the curve begins again."""
     legs: dict[str, list[dict[str, Any]]] = {}
     renamed: dict[str, list[int]] = {}
+    guarded: dict[str, list[tuple[int, str]]] = {}
     for record in records:
         name = record["stage"] + (f", try {record['restart'] + 1}" if "restart" in record else "")
         if "event" not in record:
             legs.setdefault(name, []).append(record)
+        elif record["event"] == "guard":
+            legs.setdefault(name, []).append({"iteration": np.nan})  # a gap in the curve
+            guarded.setdefault(name, []).append((record["iteration"], record["cause"]))
         elif record["prototypes"] != "kept":
             renamed.setdefault(name, []).append(record["iteration"])
     figure, axes = new_figure(max(len(legs), 1), size=4.2)
     skipped = ("stage", "iteration", "restart", "loss")
     for ax, (name, lines) in zip(axes, legs.items(), strict=False):
-        for i, term in enumerate(key for key in lines[0] if key not in skipped):
+        terms = dict.fromkeys(key for line in lines for key in line if key not in skipped)
+        for i, term in enumerate(terms):
             ax.plot(
                 [line["iteration"] for line in lines],
-                [line[term] for line in lines],
+                [line.get(term, np.nan) for line in lines],
                 label=term.replace("_", " "),
                 color=COLOURS[i % len(COLOURS)],
             )
         for i, iteration in enumerate(renamed.get(name, ())):
             ax.axvline(iteration, color="#cbd5e0", zorder=0, label=None if i else "symbols aligned")
+        for iteration, cause in guarded.get(name, ()):
+            ax.axvline(iteration, color=COLOURS[7], linestyle=":", zorder=0, label=f"guard: {cause}")
         ax.set_yscale("symlog", linthresh=0.01)
         ax.set_xlabel("iteration")
         ax.set_title(name)

@@ -101,7 +101,10 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
             panel(ax)
         pictures.append(("What was learnt", figures.save(figure, folder / "overview.png")))
     if directory.metrics():
-        pictures.append(("Training", figures.training_curves(directory.metrics(), folder / "training.png")))
+        records = directory.metrics()
+        interventions = sum(record.get("event") == "guard" for record in records)
+        title = "Training" + (f"; interventions of the guard: {interventions}" if interventions else "")
+        pictures.append((title, figures.training_curves(records, folder / "training.png")))
     return pictures
 
 

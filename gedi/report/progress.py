@@ -48,6 +48,7 @@ class Progress:
         )
         self._tasks: dict[str, TaskID] = {}
         self._began: dict[str, tuple[float, int]] = {}
+        self._interventions: dict[str, int] = {}
 
     def __enter__(self) -> "Progress":
         self._bar.start()
@@ -65,9 +66,23 @@ class Progress:
         if name not in self._tasks:
             self._tasks[name] = self._bar.add_task(name, total=self._lengths[record["stage"]], figures="")
             self._began[name] = (now, record["iteration"])
+        if record.get("event") == "guard":
+            self._show_intervention(name, record)
         started, first = self._began[name]
         speed = (record["iteration"] - first) / (now - started) if now > started else 0.0
         figures = [f"{short} {record[term]:.2f}" for term, short in _SHOWN.items() if term in record]
+        if name in self._interventions:
+            figures.append(f"guard {self._interventions[name]}")
         if speed > 0:
             figures.append(f"{speed:.0f} it/s")
         self._bar.update(self._tasks[name], completed=record["iteration"], figures="  ".join(figures))
+
+    def _show_intervention(self, name: str, record: dict[str, Any]) -> None:
+        """A line that stays above the bar: what was wrong, and what is done."""
+        self._interventions[name] = self._interventions.get(name, 0) + 1
+        if not self._console.is_terminal:
+            return
+        value, limit = (f"{x:.3g}" if isinstance(x, float) else x for x in (record["value"], record["limit"]))
+        found = f"{name}, iteration {record['iteration']}: {record['cause']} {value}, limit {limit}"
+        done = "given up" if record.get("given_up") else f"softer, attempt {record['attempt']} of {record['of']}"
+        self._console.print(f"{found}; back to {record['back_to']}, {done}", highlight=False)

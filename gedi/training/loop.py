@@ -1,27 +1,37 @@
 """The loop: stages in order, restarts of the last one, and all state in one dictionary."""
 
-import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from gedi.errors import DivergenceError, UserError
+from gedi.errors import UserError
 from gedi.nn import Energy, Model
 from gedi.random import Streams
 from gedi.sampling import Initial, ReplayBuffer
 from gedi.training.batches import Batches
+from gedi.training.guard import (
+    Finding,
+    Guard,
+    GuardSettings,
+    Trouble,
+    figures_of_chains,
+    figures_of_terms,
+    size,
+    watched_values,
+)
 from gedi.training.merging import merge_prototypes, some_of
 from gedi.training.naming import align_prototypes
 from gedi.training.proposal import Proposal
 from gedi.training.stage import Augment, Stage, due
-from gedi.training.step import JointPass, augmented, make_batch, radial_energy, walk_from
+from gedi.training.step import Batch, JointPass, augmented, make_batch, radial_energy, walk_from
 from gedi.types import EnergyFn, Points
 
 State = dict[str, Any]
@@ -36,12 +46,14 @@ class TrainerSettings:
         good_enough: the selection loss at which no further try is made; None makes them all.
         buffer: number of persistent chains.
         log_every: iterations between log lines.
+        guard: what is trouble, and what is done about it.
     """
 
     n_init: int = 1
     good_enough: float | None = None
     buffer: int = 10_000
     log_every: int = 50
+    guard: GuardSettings = field(default_factory=GuardSettings)
 
 
 @dataclass(frozen=True)
@@ -65,9 +77,14 @@ class Trainer:
         initial: where chains begin.
         fabric: device, precision and processes.
         settings: see :class:`TrainerSettings`.
-        on_log: called with a record of figures every ``log_every`` iterations, and of every alignment.
+        on_log: called with a record of figures every ``log_every`` iterations, of every alignment, and of every
+            intervention of the guard.
         group_size, groups: the first ``groups * group_size`` points come in groups, which batches never cut.
         labels: only for a stage with the supervised term.
+
+    Attributes:
+        last_good: when :meth:`fit` gave up, the iteration of the leg that the model and the chains were put back
+            to; None where there is no good model.
     """
 
     def __init__(
@@ -108,9 +125,13 @@ class Trainer:
         self.fabric = fabric
         optimizer = torch.optim.Adam(model.parameters(), fused=True)
         self.network, self.optimizer = fabric.setup(JointPass(model), optimizer)
+        self.initial = initial
         self.buffer = ReplayBuffer(initial.sample(settings.buffer, streams["buffer"]))
+        self.guard = Guard(settings.guard)
+        self.last_good: int | None = None
 
         self.leg = 0
+        self.begun = False  # whether the leg has
         self.iteration = 0
         self.streams = streams
         self.batches = self._new_batches(stages[0].batch_size if stages else group_size)
@@ -124,20 +145,20 @@ class Trainer:
         self._tail: list[Tensor] = []  # selection losses of the last tenth of the current leg
 
     def fit(self, stop_after: int | None = None) -> None:
-        """Run every leg, or at most ``stop_after`` iterations of them."""
+        """Run every leg, or at most ``stop_after`` iterations of them; those undone by the guard count too."""
         self.network.train()
         done = 0
         while self.leg < len(self.legs):
             leg = self.legs[self.leg]
-            if self.iteration == 0:
+            if not self.begun:
                 self._begin(leg)
-            until = leg.stage.iterations
-            if stop_after is not None:
-                until = min(until, self.iteration + stop_after - done)
             with self._timed(leg.stage.name):
-                while self.iteration < until:
-                    self.step(leg)
+                while self.iteration < leg.stage.iterations and done != stop_after:
                     done += 1
+                    try:
+                        self.step(leg)
+                    except Trouble as trouble:
+                        self._intervene(leg, trouble.finding)
             if self.iteration < leg.stage.iterations:
                 return
             self._end(leg)
@@ -145,8 +166,9 @@ class Trainer:
 
     def step(self, leg: Leg) -> None:
         """One step: batch, views, samples, forward, terms, backward, update, record."""
-        stage = leg.stage
+        stage = self.guard.soften(leg.stage)
         progress = self.iteration / stage.iterations
+        watching = self.guard.due(self.iteration + 1, stage.iterations)
         if due(stage.merging, self.iteration, stage.iterations):
             self._merge(leg)
         if stage.naming is not None and stage.naming.due(self.iteration, stage.iterations):
@@ -170,7 +192,11 @@ class Trainer:
                 None if self.labels is None else self.labels[index],
             )
 
-        terms = self.network(batch, stage.values)
+        try:
+            values = self.network(batch, partial(watched_values, stage) if watching else stage.values)
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # of the negative-free term, at bad numbers
+            raise Trouble(stage.name, self.iteration, Finding("factor of the covariance", math.nan)) from None
+        terms = {name: values[name] for name in stage.terms}
         loss = torch.stack([weight.at(progress) * terms[name] for name, (weight, _) in stage.terms.items()]).sum()
 
         self.optimizer.zero_grad()
@@ -183,12 +209,15 @@ class Trainer:
             self._tail.append(torch.stack([terms[name].detach() for name in stage.clusters_from]).sum())
         if self.iteration % self.settings.log_every == 0 or self.iteration == stage.iterations:
             self._log(leg, loss, terms, info)
+        if watching:
+            self._watch(leg, stage, batch, values)
 
     def state_dict(self) -> State:
         """All state: with it and the same data a run goes on bit for bit."""
         return {
             **self._branch(),
             "leg": self.leg,
+            "begun": self.begun,
             "iteration": self.iteration,
             "streams": self.streams.state_dict(),
             "root_streams": self.root_streams.state_dict(),
@@ -202,11 +231,12 @@ class Trainer:
             "selection_losses": self.selection_losses,
             "tail": self._tail,
             "seconds": dict(self.seconds),
+            "guard": self.guard.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self.leg, self.iteration = state["leg"], state["iteration"]
+        self.leg, self.begun, self.iteration = state["leg"], state["begun"], state["iteration"]
         self.root_streams.load_state_dict(state["root_streams"])
         if self.leg < len(self.legs):
             self._select_streams(self.legs[self.leg])
@@ -223,6 +253,7 @@ class Trainer:
         self.walked, self.trunk, self.best = state["walked"], state["trunk"], state["best"]
         self.selection_losses, self._tail = state["selection_losses"], state["tail"]
         self.seconds = dict(state["seconds"])
+        self.guard.load_state_dict(state["guard"])
 
     def _begin(self, leg: Leg) -> None:
         stage = leg.stage
@@ -241,13 +272,13 @@ class Trainer:
         self.walker = self.model.energy.snapshot() if stage.walk and stage.walk.energy == "stage1" else None
         self.walked = None
         self._tail = []
+        self.guard.begin(self._snapshot() if self.settings.guard.attempts and self._finite() else None)
+        self.begun = True
 
     def _end(self, leg: Leg) -> None:
-        if self.average:
-            with torch.no_grad():
-                torch._foreach_copy_(list(self.model.parameters()), self.average)
-            self.average = []
+        self._take_average()
         self.iteration = 0
+        self.begun = False
         self.leg += 1
         if leg.restart is None:
             return
@@ -293,8 +324,9 @@ class Trainer:
         self.on_log(record | {"event": event, **found.record()})
 
     def _refuse_bad_weights(self, leg: Leg) -> None:
-        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
-            raise self._diverged(leg, ["weights"])
+        total = float(size(self.model.parameters()))
+        if not math.isfinite(total):
+            raise Trouble(leg.stage.name, self.iteration, Finding("weights", total))
 
     @torch.no_grad()
     def _replace_prototypes(self, found: Proposal) -> None:
@@ -337,14 +369,87 @@ class Trainer:
         record |= {"loss": loss.item()} | {name: term.item() for name, term in terms.items()} | info
         bad = [name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)]
         if bad:
-            raise self._diverged(leg, bad)
+            raise Trouble(leg.stage.name, self.iteration, Finding(", ".join(bad), record[bad[0]]))
         self.on_log(record)
 
-    def _diverged(self, leg: Leg, bad: Sequence[str]) -> DivergenceError:
-        return DivergenceError(
-            f"{leg.stage.name} diverged by iteration {self.iteration}: {', '.join(bad)} not finite; lower "
-            f"the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
+    def _watch(self, leg: Leg, stage: Stage, batch: Batch, values: dict[str, Tensor]) -> None:
+        """Look at the training; where all is well it is kept as a place to go back to."""
+        figures = figures_of_terms(stage, values, batch.progress) | self._sizes()
+        if stage.negatives is not None and batch.negatives is not None:
+            energy = None if batch.noised is not None else self.model.energy
+            figures |= figures_of_chains(stage.negatives, batch.negatives, energy)
+        numbers = torch.stack([figure.float() for figure in figures.values()]).tolist()  # one wait for the device
+        finding = self.guard.look(dict(zip(figures, numbers, strict=True)))
+        if finding is not None:
+            raise Trouble(leg.stage.name, self.iteration, finding)
+        if self.guard.clean and self.iteration < stage.iterations:
+            self.guard.keep(self._snapshot())
+
+    def _sizes(self) -> dict[str, Tensor]:
+        moments = [x for state in self.optimizer.state.values() for name, x in state.items() if name != "step"]
+        return {
+            "weights": size([*self.model.state_dict().values(), *self.average]),
+            "gradients' moments": size(moments),
+            "chains": size([self.buffer.chains]),
+        }
+
+    def _finite(self) -> bool:
+        return all(math.isfinite(float(total)) for total in self._sizes().values())
+
+    def _intervene(self, leg: Leg, finding: Finding) -> None:
+        """Go back to a good state, begin the chains anew and go on softer, or give up; log it either way."""
+        found_at, guard = self.iteration, self.guard
+        back = guard.go_back()
+        record: State = {"stage": leg.stage.name, "iteration": found_at}
+        if leg.restart is not None:
+            record["restart"] = leg.restart
+        record |= {"event": "guard", **finding.record()}
+        if back is None:
+            self._give_up(leg, finding, record)
+            return
+        self._return_to(leg, back)
+        self.buffer.chains = self.initial.sample(len(self.buffer.chains), self.streams["guard"])
+        attempt = {"back_to": self.iteration, "attempt": guard.interventions, "of": guard.settings.attempts}
+        self.on_log(record | attempt | {"softened": guard.softened(leg.stage)})
+
+    def _give_up(self, leg: Leg, finding: Finding, record: State) -> None:
+        """Leave the last good model. A try is only lost; without any that is kept, it is the end."""
+        guard, found_at = self.guard, self.iteration
+        if guard.settings.attempts == 0 or guard.last is None:
+            raise Trouble(leg.stage.name, found_at, finding)
+        self._return_to(leg, guard.last)
+        good = self.iteration
+        self.on_log(record | {"back_to": good, "given_up": True})
+        others = leg.restart is not None and (
+            leg.restart + 1 < self.settings.n_init or any(map(math.isfinite, self.selection_losses))
         )
+        if others:
+            self.iteration, self._tail = leg.stage.iterations, []  # no selection loss: infinite
+            return
+        self._take_average()
+        self.network.eval()
+        self.last_good = good
+        outcome = f"gave up after {guard.interventions} softer attempts, the model is that of iteration {good}; "
+        raise Trouble(leg.stage.name, found_at, finding, outcome)
+
+    def _snapshot(self) -> State:
+        """What an intervention goes back to."""
+        average = [x.clone() for x in self.average]
+        return {**self._branch(), "average": average, "iteration": self.iteration, "tail": len(self._tail)}
+
+    def _return_to(self, leg: Leg, snapshot: State) -> None:
+        self._restore(snapshot)
+        self.average = [x.clone() for x in snapshot["average"]]
+        self.iteration = snapshot["iteration"]
+        self._tail = self._tail[: snapshot["tail"]]
+        if leg.stage.walk is not None and leg.stage.walk.refresh:
+            self.walked = None  # by an energy that is no more
+
+    def _take_average(self) -> None:
+        if self.average:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self.model.parameters()), self.average)
+            self.average = []
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -358,16 +463,25 @@ class Trainer:
     def _branch(self) -> State:
         """What a restart goes back to."""
         return {
-            "model": copy.deepcopy(self.model.state_dict()),
-            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "model": _copied(self.model.state_dict()),
+            "optimizer": _copied(self.optimizer.state_dict()),
             "chains": self.buffer.chains.clone(),
         }
 
     def _restore(self, branch: State) -> None:
         self.model.load_state_dict(branch["model"])
-        self.optimizer.load_state_dict(copy.deepcopy(branch["optimizer"]))
+        self.optimizer.load_state_dict(_copied(branch["optimizer"]))
         self.buffer.chains = branch["chains"].clone()
 
     @staticmethod
     def _energy_state(energy: Energy) -> State:
         return {"encoder": energy.encoder.state_dict(), "direction": energy.direction}
+
+
+def _copied(state: Any) -> Any:
+    """A state whose tensors are its own; copy.deepcopy takes four times as long."""
+    if isinstance(state, Tensor):
+        return state.detach().clone()
+    if isinstance(state, dict):
+        return {name: _copied(value) for name, value in state.items()}
+    return [_copied(value) for value in state] if isinstance(state, list) else state

@@ -81,6 +81,7 @@ PLACES = {
 #: What a literal run needs and the paper does not say, or says in formulas: the whole rest of these presets.
 SETTLED = {
     "n_init": 1,
+    "guard.attempts": 0,
     "model.encoder": "resnet8",
     "model.temperature": 0.1,
     "sampling.metropolis": False,

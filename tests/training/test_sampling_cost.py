@@ -115,7 +115,7 @@ def live_tensors():
     [
         (("stage2.iterations=0",), "stage1"),
         (("stage1.iterations=0", "walk.refresh=10"), "stage2"),
-        (("stage1.iterations=0", *ADJUSTED, "walk.refresh=1", "walk.energy=live"), "stage2"),
+        (("stage1.iterations=0", *ADJUSTED, "walk.refresh=1", "walk.energy=live", "guard.attempts=0"), "stage2"),
     ],
 )
 def test_the_number_of_live_tensors_is_the_same_after_50_and_200_iterations(settings, stage):

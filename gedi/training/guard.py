@@ -1,0 +1,306 @@
+"""The guard: looks at a training now and then, and says when it goes wrong. It only reads.
+
+The loop asks it every so many iterations; what it finds is raised as :class:`Trouble`, and the loop goes back
+to a snapshot that a look found clean, softens the stage and goes on, or gives up.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gedi.errors import DivergenceError
+from gedi.score import energy_and_score
+from gedi.training.stage import Negatives, Stage, StepOutputs, Weight
+from gedi.training.terms import penalty_term
+from gedi.types import EnergyFn
+
+State = dict[str, Any]
+
+#: Terms that share the points out among the clusters: with them, one cluster for all is no optimum but an accident.
+_SHARING = ("cluster_noise", "cluster_walk", "balance")
+_CLUSTERS_FORM = 0.25  # no look at the clusters before this share of the stage
+_COLLAPSED = 1.1  # effective clusters; two with shares 98 : 2 are so many
+_REMEMBERED = 20  # looks that the usual size of a figure is told by
+_SCORED = 16  # chains that the score is measured at, where no term has it anyway
+_GAP, _SIZE, _DRIFT, _EXTENT, _CLUSTERS = "energy gap", "size of the terms", "drift", "chain extent", "clusters in use"
+_SLOWER = "lower the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
+_ADVICE = {
+    _DRIFT: "lower sampling.step_size, or tie it to the noise with sampling.step_size=null",
+    _EXTENT: "keep chains in the box with sampling.clamp=true, or lower sampling.step_size",
+    _CLUSTERS: "lower the learning rate, try another seed, or give the balance of the clusters more weight",
+}
+
+
+@dataclass(frozen=True)
+class GuardSettings:
+    """What is trouble, and what is done about it.
+
+    Attributes:
+        attempts: interventions in one way through a stage before giving up; 0 only stops at numbers that are not
+            finite.
+        every: iterations between looks.
+        soften: each intervention multiplies learning rate and step size of the chains by this.
+        penalty: each intervention adds this share of the generative term's weight to that of the squared energies.
+        gap: limit of ``|E(data) - E(samples)|``, in nats.
+        drift: limit of one move's drift ``alpha |score|``, in diagonals of the box.
+        extent: limit of the chains' distance from the box (root mean square), in diagonals of it.
+        growth: energy gap and terms are out of hand at this many times their usual size (the median so far, their
+            first size or 1, whichever is largest),
+        patience: after so many looks in a row; one cluster for all points has to last as long.
+    """
+
+    attempts: int = 5
+    every: int = 50
+    soften: float = 0.25
+    penalty: float = 0.003
+    gap: float = 1e4
+    drift: float = 1.0
+    extent: float = 1.0
+    growth: float = 30.0
+    patience: int = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong: a figure, its value, and the limit it broke (None: it must be finite).
+
+    Example:
+        >>> print(Finding("energy gap", 20000.0, 10000.0))
+        energy gap 2e+04, the limit is 1e+04
+    """
+
+    cause: str
+    value: float
+    limit: float | None = None
+
+    def __str__(self) -> str:
+        if self.limit is None:
+            return f"{self.cause} not finite"
+        return f"{self.cause} {self.value:.3g}, the limit is {self.limit:.3g}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return _ADVICE.get(self.cause, _SLOWER)
+
+    def record(self) -> State:
+        """For the log; numbers that JSON has no name for are written as text."""
+        return {
+            "cause": self.cause,
+            "value": self.value if math.isfinite(self.value) else str(self.value),
+            "limit": "finite" if self.limit is None else self.limit,
+        }
+
+
+class Trouble(DivergenceError):
+    """A training that goes wrong; the loop may still save it."""
+
+    def __init__(self, stage: str, iteration: int, finding: Finding, outcome: str = "") -> None:
+        self.finding = finding
+        super().__init__(f"{stage} diverged by iteration {iteration}: {finding}; {outcome}{finding.advice}")
+
+
+class Guard:
+    """Judges figures, keeps snapshots, and counts interventions.
+
+    Two snapshots are kept: of the leg's beginning, and of the last clean look. Trouble leads to the latter; if it
+    comes back before another clean look, to the beginning.
+
+    Args:
+        settings: see :class:`GuardSettings`.
+
+    Example:
+        >>> guard = Guard(GuardSettings(gap=100.0))
+        >>> guard.look({"energy gap": 3.0}), guard.clean
+        (None, True)
+        >>> print(guard.look({"energy gap": 101.0}))
+        energy gap 101, the limit is 100
+    """
+
+    def __init__(self, settings: GuardSettings) -> None:
+        self.settings = settings
+        self._seen: dict[str, list[float]] = {}  # the figures of past looks that were as usual
+        self._suspicion: dict[str, int] = {}  # looks in a row
+        self.begin(None)
+
+    def begin(self, snapshot: State | None) -> None:
+        """A new leg, from a snapshot of its beginning (None: there is nothing to go back to)."""
+        self.interventions = 0
+        self.beginning = snapshot
+        self.good: State | None = None
+        self.returned = False  # whether trouble has led back since the last clean look
+        self._forget()
+
+    def due(self, iteration: int, iterations: int) -> bool:
+        """Whether to look after so many iterations; always at the end of a stage."""
+        return self.settings.attempts > 0 and (iteration % self.settings.every == 0 or iteration == iterations)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was even suspicious in the last look."""
+        return not any(self._suspicion.values())
+
+    def look(self, figures: Mapping[str, float]) -> Finding | None:
+        """What is wrong with these figures, if anything is. Every one must be finite; some have limits."""
+        s = self.settings
+        for cause, value in figures.items():
+            if not math.isfinite(value):
+                return Finding(cause, value)
+        for cause, limit in ((_GAP, s.gap), (_DRIFT, s.drift), (_EXTENT, s.extent)):
+            if figures.get(cause, 0.0) > limit:
+                return Finding(cause, figures[cause], limit)
+        for cause in (_GAP, _SIZE):
+            if cause in figures and (outgrown := self._outgrown(cause, figures[cause])) is not None:
+                return Finding(cause, figures[cause], outgrown)
+        if self._lasting(_CLUSTERS, figures.get(_CLUSTERS, math.inf) < _COLLAPSED):
+            return Finding(_CLUSTERS, figures[_CLUSTERS], _COLLAPSED)
+        return None
+
+    def keep(self, snapshot: State) -> None:
+        """A snapshot of a state that was found clean."""
+        self.good, self.returned = snapshot, False
+
+    @property
+    def last(self) -> State | None:
+        """The last good snapshot."""
+        return self.good or self.beginning
+
+    def go_back(self) -> State | None:
+        """The snapshot to go on from, softer than before; None when it is time to give up."""
+        if self.interventions >= self.settings.attempts:
+            return None
+        back = self.beginning if self.returned else self.last
+        if back is not None:
+            self.interventions += 1
+            self.returned = True
+            self._forget()
+        return back
+
+    def soften(self, stage: Stage) -> Stage:
+        """The stage as the interventions so far have left it; the sampler's temperature stays."""
+        if not self.interventions:
+            return stage
+        factor = self.settings.soften**self.interventions
+        optimiser = replace(stage.optimiser, learning_rate=stage.optimiser.learning_rate * factor)
+        negatives, terms = stage.negatives, dict(stage.terms)
+        if negatives is not None:
+            langevin = negatives.langevin
+            step_size = None if langevin.step_size is None else langevin.step_size * factor
+            smaller = replace(langevin, noise=langevin.noise * math.sqrt(factor), step_size=step_size)
+            negatives = replace(negatives, langevin=smaller)
+        if "generative" in terms:
+            own = terms["penalty"][0].value if "penalty" in terms else 0.0
+            more = terms["generative"][0].value * self.settings.penalty * self.interventions
+            terms["penalty"] = (Weight(own + more), penalty_term)
+        return replace(stage, optimiser=optimiser, negatives=negatives, terms=terms)
+
+    def softened(self, stage: Stage) -> State:
+        """For the log: what the interventions have changed, as it is now."""
+        now = self.soften(stage)
+        found: State = {"learning_rate": now.optimiser.learning_rate}
+        if now.negatives is not None:
+            found |= {"step_size": now.negatives.langevin.alpha, "noise": now.negatives.langevin.noise}
+        if "generative" in now.terms:
+            found["penalty"] = now.terms["penalty"][0].value
+        return found
+
+    def state_dict(self) -> State:
+        """Everything the next look and the next intervention depend on."""
+        return {
+            "interventions": self.interventions,
+            "beginning": self.beginning,
+            "good": self.good,
+            "returned": self.returned,
+            "seen": {cause: list(values) for cause, values in self._seen.items()},
+            "suspicion": dict(self._suspicion),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.interventions, self.returned = state["interventions"], state["returned"]
+        self.beginning, self.good = state["beginning"], state["good"]
+        self._seen = {cause: list(values) for cause, values in state["seen"].items()}
+        self._suspicion = dict(state["suspicion"])
+
+    def _forget(self) -> None:
+        """A stage that begins, or begins again, has sizes of its own."""
+        self._seen, self._suspicion = {}, {}
+
+    def _outgrown(self, cause: str, value: float) -> float | None:
+        """The limit, if a figure has been beyond it for so many looks."""
+        seen = self._seen.setdefault(cause, [])
+        usual = max(1.0, seen[0], statistics.median(seen)) if seen else math.inf
+        limit = self.settings.growth * usual
+        if value <= limit:
+            seen.append(value)
+            if len(seen) > _REMEMBERED:
+                del seen[1]  # the first one stays: a size that a stage begins with is never too large
+        return limit if self._lasting(cause, value > limit) else None
+
+    def _lasting(self, cause: str, suspicious: bool) -> bool:
+        self._suspicion[cause] = self._suspicion.get(cause, 0) + 1 if suspicious else 0
+        return self._suspicion[cause] >= self.settings.patience
+
+
+@torch.no_grad()
+def figures_of_step(stage: Stage, out: StepOutputs) -> dict[str, Tensor]:
+    """What a step's own passes say: energy gap, drift, and clusters in use (exp of the entropy of their shares)."""
+    found: dict[str, Tensor] = {}
+    if out.energy_data is not None and out.energy_negatives is not None:
+        found[_GAP] = (out.energy_data.mean() - out.energy_negatives.mean()).abs()
+    if out.noised_score is not None and stage.negatives is not None:
+        found[_DRIFT] = _drift(stage.negatives, out.noised_score)
+    sharing = any(name in stage.terms and stage.terms[name][0].at(out.progress) > 0 for name in _SHARING)
+    if sharing and out.data is not None and out.progress >= _CLUSTERS_FORM:
+        shares = out.data.logits.softmax(dim=1).mean(dim=0)
+        found[_CLUSTERS] = torch.special.entr(shares).sum().exp()
+    return found
+
+
+@torch.no_grad()
+def figures_of_chains(negatives: Negatives, chains: Tensor, energy: EnergyFn | None) -> dict[str, Tensor]:
+    """How far chains (n, *shape) are from their box and, given the energy, how far the next move takes some."""
+    box = negatives.teleport.box
+    outside = (chains - box.clamp(chains)).flatten(1).norm(dim=1)
+    found = {_EXTENT: outside.square().mean().sqrt() / (box.high - box.low).norm()}
+    if energy is not None:
+        found[_DRIFT] = _drift(negatives, energy_and_score(energy, chains[:_SCORED])[1])
+    return found
+
+
+def watched_values(stage: Stage, out: StepOutputs) -> dict[str, Tensor]:
+    """The value of each term, and the figures of the step beside them."""
+    return stage.values(out) | figures_of_step(stage, out)
+
+
+def figures_of_terms(stage: Stage, values: Mapping[str, Tensor], progress: float) -> dict[str, Tensor]:
+    """The values, and the sum of the sizes of terms in force; weights are left out, since they may ramp."""
+    found = {name: value.detach() for name, value in values.items()}
+    in_force = [found[name].abs() for name, (weight, _) in stage.terms.items() if weight.at(progress) > 0]
+    return found | ({_SIZE: torch.stack(in_force).sum()} if in_force else {})
+
+
+def size(tensors: Iterable[Tensor]) -> Tensor:
+    """The sum of norms: finite only if every number is.
+
+    Example:
+        >>> size([torch.tensor([3.0, 4.0]), torch.tensor([1.0])])
+        tensor(6.)
+    """
+    floating = [x.detach() for x in tensors if x.is_floating_point()]
+    return torch.stack(torch._foreach_norm(floating)).sum() if floating else torch.zeros(())
+
+
+def _drift(negatives: Negatives, score: Tensor) -> Tensor:
+    """The root mean square length of a move without its noise, in diagonals of the box."""
+    box, langevin = negatives.teleport.box, negatives.langevin
+    if langevin.clip is not None:
+        score = score.clamp(-langevin.clip, langevin.clip)
+    length = score.flatten(1).square().sum(dim=1).mean().sqrt()
+    diagonal: Tensor = (box.high - box.low).norm()
+    return langevin.alpha * length / diagonal
