@@ -280,7 +280,7 @@ def parse(settings: Mapping[str, Any]) -> Config:
     Example:
         >>> parse({"walk": {"stps": 5}})
         Traceback (most recent call last):
-        gedi.errors.UserError: unknown key 'walk.stps': did you mean 'walk.steps'? Valid: walk.corrector, ...
+        gedi.errors.UserError: unknown key 'walk.stps': did you mean 'walk.steps'? Valid: walk.composed, ...
     """
     try:
         config = Config.model_validate(_complete(settings))
