@@ -140,11 +140,11 @@ def test_an_evaluation_can_be_made_again_to_the_same_figures(run):
 def test_results_of_several_calls_are_put_together(run):
     probe = evaluate_run(run, parts=["probe"], limit=100)["probe"]
     noise = evaluate_run(run, parts=["ood"], against=["noise"], limit=60)["ood"]["noise"]
-    found = evaluate_run(run, parts=["ood"], against=["digits"], limit=40)
+    found = evaluate_run(run, parts=["ood"], against=["digits"])
     assert found == run.evaluation()
     assert found["probe"] == probe
     assert found["ood"]["noise"] == noise
-    assert found["ood"]["digits"]["auroc_log_density"] == pytest.approx(0.5, abs=0.2)  # its own images are no strangers
+    assert found["ood"]["digits"]["auroc_log_density"] == pytest.approx(0.5)  # its own images are no strangers
     assert set(load_file(run.path / "model" / "energies.safetensors")) == {"digits", "noise"}
     again = evaluate_run(run, parts=["ood"], against=["noise"], limit=30)["ood"]
     assert again["noise"]["images"] == [30, 30]  # the newer figure stands
