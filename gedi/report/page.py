@@ -128,7 +128,7 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
         )
     kept = directory.path / "model" / "energies.safetensors"
     if kept.is_file():
-        aurocs = {name: r["auroc_log_density"] for name, r in directory.evaluation()["ood"].items()}
+        aurocs = {name: r["auroc_log_density"] for name, r in directory.evaluation().get("ood", {}).items()}
         path = image_figures.energy_histogram(kept_energies(directory), folder / "energies.png", aurocs)
         pictures.append(("Its own images and others", path))
     return pictures

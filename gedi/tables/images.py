@@ -208,7 +208,7 @@ def _draw_energies(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
     drawn = []
     for (row, column), run in first_seed(done).items():
         if (run.path / "model" / "energies.safetensors").is_file():
-            aurocs = {name: r["auroc_log_density"] for name, r in run.evaluation()["ood"].items()}
+            aurocs = {name: r["auroc_log_density"] for name, r in run.evaluation().get("ood", {}).items()}
             path = out / f"energies-{row}-{METHODS.get(column) or VARIANTS[column]}.png"  # no spaces: it becomes a link
             drawn.append(image_figures.energy_histogram(kept_energies(run), path, aurocs, f"{column} on {row}"))
     return drawn
