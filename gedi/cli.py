@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -18,9 +18,12 @@ from rich.table import Table
 from gedi.checkpoints import writing
 from gedi.config import Config, merge, override, parse, to_yaml
 from gedi.data import CATALOGUE, fetch, find_folder, verify
+from gedi.devices import make_fabric, share_cores
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import PARTS, Recipe, evaluate_run
+from gedi.loggers import make_logger
 from gedi.presets import PRESETS, preset
+from gedi.processes import EndedElsewhere, ProcessLost
 from gedi.report import Progress, write_report
 from gedi.runs import Prepared, RunDirectory, Stopped, execute, load_settings, prepare
 from gedi.tables import TABLES, write_table
@@ -48,24 +51,32 @@ def run(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="section.key=value")] = None,
     data_dir: DataDir = None,
     accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps")] = "cpu",
+    devices: Annotated[int, typer.Option(help="processes on this machine, one for each device")] = 1,
+    num_nodes: Annotated[int, typer.Option(help="machines; start the program on each")] = 1,
+    strategy: Annotated[str | None, typer.Option(help="for several processes: ddp (default) or fsdp")] = None,
     precision: Annotated[str, typer.Option(help="32-true, bf16-mixed or 16-mixed")] = "32-true",
+    logger: Annotated[
+        list[str] | None, typer.Option(help="tensorboard, or package.Class:key=value,... of a Fabric logger")
+    ] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="compile the encoder; pays on long runs")] = False,
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
     config = _config(target, profile, seed, settings or [])
-    if config.model.encoder != "mlp":
-        torch.set_num_threads(os.cpu_count() or 1)  # convolutions are large enough to share
-    prepared = prepare(config, accelerator=accelerator, precision=precision, compiled=compiled, data_dir=data_dir)
     path = out or Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
-    if resume and (path / "config.yaml").is_file():
-        directory = RunDirectory.open(path)
-        if directory.config() != config:
-            raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
-    else:
-        directory = RunDirectory.create(path, overwrite=overwrite)
+    fabric = make_fabric(
+        accelerator, devices, num_nodes, strategy, precision, [make_logger(wish, path) for wish in logger or []]
+    )
+    prepared = prepare(config, fabric=fabric, compiled=compiled, data_dir=data_dir)
+    # a toy's second thread costs more in hand-over than it computes; convolutions are large enough to share
+    share_cores(devices, threads=1 if config.model.encoder == "mlp" else None)
+    processes = prepared.trainer.processes
+    processes.of_first(lambda: _run_directory(path, config, resume, overwrite))
+    directory = RunDirectory(path)
     with _stoppable(prepared) as asked:
-        with Progress(config) as progress:
-            results = execute(prepared, directory, progress, stop=lambda: bool(asked))
+        with Progress(config) if processes.first else nullcontext() as progress:
+            results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
+        if not processes.first:
+            return
         with writing(path):
             report = write_report(directory)
     shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
@@ -188,6 +199,14 @@ def data_verify(
         )
 
 
+def _run_directory(path: Path, config: Config, resume: bool, overwrite: bool) -> None:
+    """A directory to run into, or to go on in."""
+    if not (resume and (path / "config.yaml").is_file()):
+        RunDirectory.create(path, overwrite=overwrite)
+    elif RunDirectory.open(path).config() != config:
+        raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
+
+
 def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> Config:
     if Path(target).suffix in (".yaml", ".yml"):
         chosen = load_settings(target)
@@ -219,20 +238,31 @@ def _stoppable(prepared: Prepared) -> Iterator[list[int]]:
     try:
         yield asked
     except KeyboardInterrupt:
-        same = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
-        print(f"stopped; go on with: {shlex.join(['gedi', *same, '--resume'])}", file=sys.stderr)
+        if trainer.processes.first:
+            print(f"stopped; go on with: {_go_on()}", file=sys.stderr)
         raise typer.Exit(128 + (asked or [signal.SIGINT])[-1]) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
+def _go_on() -> str:
+    """The command that goes on with this run."""
+    same = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
+    return shlex.join(["gedi", *same, "--resume"])
+
+
 def main() -> None:
-    """The program ``gedi``: a user's mistake is one line and exit code 2, a diverged training is 3."""
+    """The program ``gedi``: a user's mistake is one line and exit code 2, a diverged training 3, a lost process 4."""
     # One thread: at this size a second one costs more in hand-over than it computes.
     torch.set_num_threads(1)
     try:
         app()
+    except EndedElsewhere:  # who failed has said why
+        sys.exit(2)
+    except ProcessLost as error:
+        print(f"gedi: {error}, so this one ends; go on from the last checkpoint with: {_go_on()}", file=sys.stderr)
+        sys.exit(4)
     except UserError as error:
         print(f"gedi: {error}", file=sys.stderr)
         sys.exit(2)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from gedi.assess import assess
 from gedi.checkpoints import Checkpoints, write_whole, writing
 from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset
+from gedi.devices import make_fabric
 from gedi.errors import DivergenceError, UserError
 from gedi.evaluation import density_verdict
+from gedi.loggers import figures
 from gedi.logic import Constraint
 from gedi.methods import (
     build_model,
@@ -35,6 +38,7 @@ from gedi.methods import (
     with_method,
 )
 from gedi.nn import Model
+from gedi.processes import EndedElsewhere
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
@@ -217,8 +221,7 @@ class Prepared:
 def prepare(
     config: Config,
     *,
-    accelerator: str = "cpu",
-    precision: str = "32-true",
+    fabric: Fabric | None = None,
     compiled: bool = False,
     data_dir: str | Path | None = None,
     data: Dataset | None = None,
@@ -229,8 +232,8 @@ def prepare(
 
     Args:
         config: the settings.
-        accelerator: where to train.
-        precision: of the forward passes, as Fabric names it: ``32-true``, ``bf16-mixed``, ``16-mixed``.
+        fabric: device, precision and processes; see :func:`gedi.devices.make_fabric`. It is launched here, once
+            everything given has been checked. None is this process on the CPU.
         compiled: compile the encoders with ``torch.compile``; pays for long runs on large networks.
         data_dir: where image files are looked for first.
         data: points of your own in place of those the config names.
@@ -248,7 +251,8 @@ def prepare(
     constraint = constraint or build_constraint(config.constraint, clusters)
     if constraint is not None:
         check_constraint(constraint, clusters, data.group_size, data.groups)
-    fabric = Fabric(accelerator=accelerator, devices=1, precision=precision)
+    fabric = make_fabric() if fabric is None else fabric
+    fabric.launch()
     box = data_box(config, data)
     on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
     train_points = fabric.to_device(data.train)
@@ -294,7 +298,7 @@ def train(
         checkpoint: takes the state.
         stop: asked about twice a second; once true, the state is handed over and :class:`Stopped` raised.
     """
-    trainer = prepared.trainer
+    trainer, processes = prepared.trainer, prepared.trainer.processes
     few, since, saved = 1, 0, time.monotonic()  # iterations until the next look, and since the last checkpoint
     while trainer.leg < len(trainer.legs):
         began = time.monotonic()
@@ -303,13 +307,17 @@ def train(
         now = time.monotonic()
         since += few
         few = max(1, min(2 * few, int(few * _PATIENCE / max(now - began, 1e-6))))
-        stopped, finished = stop(), trainer.leg == len(trainer.legs)
-        if stopped or finished or since >= CHECKPOINT_EVERY or now - saved >= CHECKPOINT_SECONDS:
-            checkpoint(trainer.state_dict())
+        due = since >= CHECKPOINT_EVERY or now - saved >= CHECKPOINT_SECONDS
+        # the first process's clock counts, and who asks any of them to stop asks all
+        everyone = processes.of_all((few, due, stop()))
+        (few, due, _), stopped = everyone[0], any(asked for _, _, asked in everyone)
+        if stopped or due or trainer.leg == len(trainer.legs):
+            state = trainer.state_dict()
+            processes.of_first(partial(checkpoint, state))
             since, saved = 0, time.monotonic()
         if stopped:
             raise Stopped
-    trainer.model.cpu().eval()
+    trainer.finish()
 
 
 def execute(
@@ -320,7 +328,8 @@ def execute(
 ) -> Record:
     """Run into a directory, from its last checkpoint if it has one, and return the results.
 
-    Whenever it was killed, it ends in the same model, bit for bit, on the same machine.
+    Whenever it was killed, it ends in the same model, bit for bit, on the same machine. Of several processes only the
+    first reads and writes the directory, and has results; the others return none.
 
     Args:
         prepared: the run.
@@ -329,9 +338,8 @@ def execute(
         stop: whether the training shall stop; see :func:`train`.
     """
     began = time.perf_counter()
-    config, trainer = prepared.config, prepared.trainer
-    directory.write("config.yaml", to_yaml(config))
-    state = directory.load_checkpoint()
+    config, trainer, processes = prepared.config, prepared.trainer, prepared.trainer.processes
+    state = processes.of_first(lambda: _begin(config, directory))
     logged, spent = (0, 0.0) if state is None else (state["logged"], state["spent"])
     if state is not None:
         try:
@@ -341,25 +349,31 @@ def execute(
                 f"the checkpoint in {str(directory.path)!r} lacks {error}, as another version of gedi wrote it: go on "
                 f"with that version, or start anew with --overwrite"
             ) from error
-    logged = directory.trim_metrics(logged)
+    logged = processes.of_first(lambda: directory.trim_metrics(logged))
 
     def log(record: Record) -> None:
         nonlocal logged
         logged += 1
         directory.append_metrics(record)
+        before = sum(leg.stage.iterations for leg in trainer.legs[: trainer.leg])
+        trainer.fabric.log_dict(figures(record), before + record["iteration"])
         on_log(record)
 
     def checkpoint(state: Record) -> None:
         directory.save_checkpoint({**state, "logged": logged, "spent": spent + time.perf_counter() - began})
 
-    trainer.on_log = log
+    if processes.first:
+        trainer.on_log = log
     try:
-        train(prepared, checkpoint, stop)
-    except DivergenceError:
+        with processes.watched():
+            train(prepared, checkpoint, stop)
+    except DivergenceError as error:
         if trainer.last_good is not None:  # the guard put the last good state back
-            trainer.model.cpu()
-            directory.save_model(prepared)
-        raise
+            trainer.finish()
+            processes.of_first(lambda: directory.save_model(prepared))
+        raise error if processes.first else EndedElsewhere(str(error)) from error
+    if not processes.first:
+        return {}
     directory.save_model(prepared)
     assessing = time.perf_counter()
     metrics, points = _assess(prepared)
@@ -381,11 +395,17 @@ def execute(
             "good_enough": trainer.settings.good_enough,
         },
         "temperature": langevin(config, prepared.box).temperature,
+        "processes": processes.size,
         "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
         "versions": versions(),
     }
     directory.write("results.json", json.dumps(results, indent=2) + "\n")
     return results
+
+
+def _begin(config: Config, directory: RunDirectory) -> Record | None:
+    directory.write("config.yaml", to_yaml(config))
+    return directory.load_checkpoint()
 
 
 def assess_run(prepared: Prepared) -> Record:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gedi.errors import UserError
+from gedi.processes import Processes
 
 
 class Batches:
@@ -65,6 +66,25 @@ class Batches:
             parts.append(self._first_free + self._free.next(generator))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
+    def part(self, index: Tensor, processes: Processes) -> Tensor:
+        """What one process takes of a batch: its share of the groups, then of the free points; no group is cut.
+
+        Example:
+            >>> batches = Batches(8, 8, group_size=2, groups=2)
+            >>> batches.part(torch.arange(8), Processes(rank=1, size=2))
+            tensor([2, 3, 6, 7])
+        """
+        if processes.size == 1:
+            return index
+        grouped, free = (
+            _share(part, processes, unit, what)
+            for part, unit, what in (
+                (index[: self.grouped], self.group_size, "groups"),
+                (index[self.grouped :], 1, "points in no group"),
+            )
+        )
+        return torch.cat([grouped, free])
+
     def state_dict(self) -> dict[str, Tensor | int]:
         """The shuffled orders and the places in them."""
         return {
@@ -78,6 +98,18 @@ class Batches:
         """Go on from a saved place."""
         self._groups.order, self._groups.cursor = torch.as_tensor(state["groups"]), int(state["group_cursor"])
         self._free.order, self._free.cursor = torch.as_tensor(state["order"]), int(state["cursor"])
+
+
+def _share(rows: Tensor, processes: Processes, unit: int, what: str) -> Tensor:
+    """One process's share of rows, in whole units."""
+    units = len(rows) // unit
+    if units % processes.size:
+        raise UserError(
+            f"a batch must give each of {processes.size} processes as much, got {units} {what} in a batch; choose a "
+            f"batch_size with a multiple of {processes.size} of them"
+        )
+    length = units // processes.size * unit
+    return rows[processes.rank * length :][:length]
 
 
 class _Pass:

@@ -6,7 +6,7 @@ to a snapshot that a look found clean, softens the stage and goes on, or gives u
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,13 @@ from torch import Tensor
 
 from gedi.errors import DivergenceError
 from gedi.score import energy_and_score
+from gedi.training.sharding import local
 from gedi.training.stage import Negatives, Stage, StepOutputs, Weight
 from gedi.training.terms import penalty_term
 from gedi.types import EnergyFn
 
 State = dict[str, Any]
+Change = Callable[[State], State]
 
 #: Terms that share the points out among the clusters: with them, one cluster for all is no optimum but an accident.
 _SHARING = ("cluster_noise", "cluster_walk", "balance")
@@ -209,21 +211,21 @@ class Guard:
             found["penalty"] = now.terms["penalty"][0].value
         return found
 
-    def state_dict(self) -> State:
-        """Everything the next look and the next intervention depend on."""
+    def state_dict(self, change: Change = lambda snapshot: snapshot) -> State:
+        """Everything the next look and the next intervention depend on; snapshots as ``change`` makes them."""
         return {
             "interventions": self.interventions,
-            "beginning": self.beginning,
-            "good": self.good,
+            "beginning": self.beginning and change(self.beginning),
+            "good": self.good and change(self.good),
             "returned": self.returned,
             "seen": {cause: list(values) for cause, values in self._seen.items()},
             "suspicion": dict(self._suspicion),
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+    def load_state_dict(self, state: State, change: Change = lambda snapshot: snapshot) -> None:
+        """Go on from a saved state, whose snapshots ``change`` makes fit."""
         self.interventions, self.returned = state["interventions"], state["returned"]
-        self.beginning, self.good = state["beginning"], state["good"]
+        self.beginning, self.good = (state[name] and change(state[name]) for name in ("beginning", "good"))
         self._seen = {cause: list(values) for cause, values in state["seen"].items()}
         self._suspicion = dict(state["suspicion"])
 
@@ -292,7 +294,7 @@ def size(tensors: Iterable[Tensor]) -> Tensor:
         >>> size([torch.tensor([3.0, 4.0]), torch.tensor([1.0])])
         tensor(6.)
     """
-    floating = [x.detach() for x in tensors if x.is_floating_point()]
+    floating = [local(x.detach()) for x in tensors if x.is_floating_point()]
     return torch.stack(torch._foreach_norm(floating)).sum() if floating else torch.zeros(())
 
 

@@ -1,10 +1,11 @@
 """The loop: stages in order, restarts of the last one, and all state in one dictionary."""
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from gedi.errors import UserError
 from gedi.nn import Energy, Model
+from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Initial, ReplayBuffer
 from gedi.training.batches import Batches
@@ -30,6 +32,7 @@ from gedi.training.guard import (
 from gedi.training.merging import merge_prototypes, some_of
 from gedi.training.naming import align_prototypes
 from gedi.training.proposal import Proposal
+from gedi.training.sharding import copied, gather, gathered, like, load_model, load_optimiser, scatter, whole
 from gedi.training.stage import Augment, Stage, due
 from gedi.training.step import Batch, JointPass, augmented, make_batch, radial_energy, walk_from
 from gedi.types import EnergyFn, Points
@@ -75,7 +78,8 @@ class Trainer:
             No label takes part.
         streams: the run's random streams.
         initial: where chains begin.
-        fabric: device, precision and processes.
+        fabric: device, precision and processes, launched. Batches and chains are shared out among the processes;
+            every process must call what this class offers, and every one ends with the same model.
         settings: see :class:`TrainerSettings`.
         on_log: called with a record of figures every ``log_every`` iterations, of every alignment, and of every
             intervention of the guard.
@@ -83,6 +87,7 @@ class Trainer:
         labels: only for a stage with the supervised term.
 
     Attributes:
+        processes: this process among all.
         last_good: when :meth:`fit` gave up, the iteration of the leg that the model and the chains were put back
             to; None where there is no good model.
     """
@@ -108,9 +113,10 @@ class Trainer:
                     f"{stage.name}.batch_size must be at most the number of training points, "
                     f"got {stage.batch_size} for {len(train)} points; use {len(train)} or fewer"
                 )
+        self.processes = Processes(fabric.global_rank, fabric.world_size)
         self.legs = [
             Leg(stage, restart)
-            for stage in stages
+            for stage in [_own_part(stage, self.processes) for stage in stages]
             for restart in (range(settings.n_init) if stage.clusters_from else [None])
         ]
         self.model = model
@@ -118,22 +124,24 @@ class Trainer:
         self.group_size, self.groups = group_size, groups
         self.labels = labels
         for stage in stages:
-            self._new_batches(stage.batch_size)  # refuses a batch that would cut a group
+            batches = self._new_batches(stage.batch_size)  # refuses a batch that would cut a group,
+            batches.part(torch.arange(stage.batch_size), self.processes)  # or cannot be shared out
         self.root_streams = streams
+        self._use_streams(streams)
         self.settings = settings
         self.on_log = on_log
         self.fabric = fabric
-        optimizer = torch.optim.Adam(model.parameters(), fused=True)
-        self.network, self.optimizer = fabric.setup(JointPass(model), optimizer)
+        self.network = fabric.setup_module(JointPass(model, self.processes))
+        self.optimizer = fabric.setup_optimizers(torch.optim.Adam(model.parameters(), fused=True))
         self.initial = initial
-        self.buffer = ReplayBuffer(initial.sample(settings.buffer, streams["buffer"]))
+        self.buffer = ReplayBuffer(self._new_chains("buffer"))
         self.guard = Guard(settings.guard)
         self.last_good: int | None = None
 
         self.leg = 0
         self.begun = False  # whether the leg has
         self.iteration = 0
-        self.streams = streams
+        self._absent: list[State] = []  # streams of processes that a run had which went on with fewer
         self.batches = self._new_batches(stages[0].batch_size if stages else group_size)
         self.average: list[Tensor] = []
         self.walker: Energy | None = None
@@ -177,8 +185,10 @@ class Trainer:
             group["lr"] = stage.optimiser.rate(self.iteration, stage.iterations)
 
         index = self.batches.next(self.streams["batch"])
-        x = self.train[index]
-        walked = self._walk(stage, index, x)
+        own = self.batches.part(index, self.processes)
+        x = self.train[own]
+        gather(self._module)
+        walked = self._walk(stage, own, x)
         with self.fabric.autocast():  # chains at the precision of the network's own passes
             batch, info = make_batch(
                 stage,
@@ -186,9 +196,9 @@ class Trainer:
                 walked,
                 self.model.energy,
                 self.buffer,
-                self.streams,
+                self.own_streams,
                 progress,
-                self.batches.grouped,
+                self.batches.grouped // self.processes.size,
                 None if self.labels is None else self.labels[index],
             )
 
@@ -212,48 +222,67 @@ class Trainer:
         if watching:
             self._watch(leg, stage, batch, values)
 
+    def finish(self) -> None:
+        """Training is over: every process gets the whole model, on the CPU, and the chains of all."""
+        with gathered(self._module):
+            self.model = copy.deepcopy(self.model) if self.processes.size > 1 else self.model
+        self.model.cpu().eval()
+        self.buffer.chains = self.processes.whole(self.buffer.chains, self.settings.buffer)
+
     def state_dict(self) -> State:
-        """All state: with it and the same data a run goes on bit for bit."""
+        """All state: with it and the same data a run goes on bit for bit, with as many processes.
+
+        It is the same in every process, so that a run may go on with another number of them.
+        """
+        streams = self.processes.of_all(self.own_streams.state_dict())[1:]  # the first one's are the shared ones
         return {
-            **self._branch(),
+            **self._of_all(self._branch()),
             "leg": self.leg,
             "begun": self.begun,
             "iteration": self.iteration,
             "streams": self.streams.state_dict(),
             "root_streams": self.root_streams.state_dict(),
+            "own_streams": [*streams, *self._absent],
             "batches": self.batches.state_dict(),
             "batch_size": self.batches.batch_size,
-            "average": self.average,
+            "average": copied(self.average),
             "walker": None if self.walker is None else self._energy_state(self.walker),
             "walked": self.walked,
-            "trunk": self.trunk,
-            "best": self.best,
+            "trunk": self.trunk and self._of_all(self.trunk),
+            "best": self.best and self._of_all(self.best),
             "selection_losses": self.selection_losses,
             "tail": self._tail,
             "seconds": dict(self.seconds),
-            "guard": self.guard.state_dict(),
+            "guard": self.guard.state_dict(self._of_all),
+            "precision": self.fabric.strategy.precision.state_dict(),  # the scale of float16's gradients
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Go on from a saved state, of a run with as many processes or with another number of them."""
         self.leg, self.begun, self.iteration = state["leg"], state["begun"], state["iteration"]
         self.root_streams.load_state_dict(state["root_streams"])
         if self.leg < len(self.legs):
             self._select_streams(self.legs[self.leg])
         self.streams.load_state_dict(state["streams"])
-        self._restore(state)
+        others, rank = state["own_streams"], self.processes.rank
+        if 0 < rank <= len(others):
+            self.own_streams.load_state_dict(others[rank - 1])
+        self._absent = others[self.processes.size - 1 :]
+        self._restore(self._of_this(state))
         self.batches = self._new_batches(state["batch_size"])
         self.batches.load_state_dict(state["batches"])
-        self.average = state["average"]
+        self.average = self._averages(state["average"])
         self.walker = None
         if state["walker"] is not None:
-            self.walker = self.model.energy.snapshot()
+            self.walker = self._energy_now()
             self.walker.encoder.load_state_dict(state["walker"]["encoder"])
             self.walker.direction.copy_(state["walker"]["direction"])
-        self.walked, self.trunk, self.best = state["walked"], state["trunk"], state["best"]
+        self.walked = state["walked"]
+        self.trunk, self.best = (state[name] and self._of_this(state[name]) for name in ("trunk", "best"))
         self.selection_losses, self._tail = state["selection_losses"], state["tail"]
         self.seconds = dict(state["seconds"])
-        self.guard.load_state_dict(state["guard"])
+        self.guard.load_state_dict(state["guard"], self._of_this)
+        self.fabric.strategy.precision.load_state_dict(state["precision"])
 
     def _begin(self, leg: Leg) -> None:
         stage = leg.stage
@@ -262,14 +291,15 @@ class Trainer:
             if self.trunk is None:
                 self.trunk = self._branch()
             self._restore(self.trunk)
-            self.model.redraw_heads(self.streams["head"])
+            with gathered(self._module, write=True):
+                self.model.redraw_heads(self.streams["head"])
         if stage.fresh_optimiser:
             self.optimizer.state.clear()
         for group in self.optimizer.param_groups:
             group["betas"] = stage.optimiser.betas
         self.batches = self._new_batches(stage.batch_size)
         self.average = [p.detach().clone() for p in self.model.parameters()] if stage.average else []
-        self.walker = self.model.energy.snapshot() if stage.walk and stage.walk.energy == "stage1" else None
+        self.walker = self._energy_now() if stage.walk and stage.walk.energy == "stage1" else None
         self.walked = None
         self._tail = []
         self.guard.begin(self._snapshot() if self.settings.guard.attempts and self._finite() else None)
@@ -303,19 +333,23 @@ class Trainer:
         assert naming is not None
         self._refuse_bad_weights(leg)
         grouped = self.train[: self.groups * self.group_size]
-        self._take(leg, "align", align_prototypes(self.model, grouped, naming, self._look(leg), self.streams["align"]))
+        self._propose(
+            leg, "align", lambda: align_prototypes(self.model, grouped, naming, self._look(leg), self.streams["align"])
+        )
 
     def _merge(self, leg: Leg) -> None:
         """Merge the clusters from finer ones, if the cluster loss drops. No label takes part."""
         self._refuse_bad_weights(leg)
         some = self.train[some_of(len(self.train), self.streams["merge"])]
-        self._take(leg, "merge", merge_prototypes(self.model, some, self._look(leg), self.streams["merge"]))
+        self._propose(leg, "merge", lambda: merge_prototypes(self.model, some, self._look(leg), self.streams["merge"]))
 
     def _look(self, leg: Leg) -> Augment:
         return lambda x, generator: augmented(leg.stage, x, generator)
 
-    def _take(self, leg: Leg, event: str, found: Proposal) -> None:
-        """Use a proposal if it is better, and log it either way."""
+    def _propose(self, leg: Leg, event: str, search: Callable[[], Proposal]) -> None:
+        """Use a proposal of the first process if it is better, and log it either way."""
+        with gathered(self._module):
+            found = self.processes.of_first(search)
         if found.improves:
             self._replace_prototypes(found)
         record: State = {"stage": leg.stage.name, "iteration": self.iteration}
@@ -324,7 +358,7 @@ class Trainer:
         self.on_log(record | {"event": event, **found.record()})
 
     def _refuse_bad_weights(self, leg: Leg) -> None:
-        total = float(size(self.model.parameters()))
+        total = float(self.processes.highest(size(self.model.parameters())))
         if not math.isfinite(total):
             raise Trouble(leg.stage.name, self.iteration, Finding("weights", total))
 
@@ -333,23 +367,28 @@ class Trainer:
         """New prototypes, and all that is kept beside them."""
         prototypes = self.model.prototypes.weight
         assert isinstance(prototypes, Tensor)
+        new = found.prototypes.to(prototypes.device)
+        order = None if found.permutation is None else found.permutation.to(prototypes.device)
         for moment in self.optimizer.state.get(prototypes, {}).values():
             if moment.shape == prototypes.shape:
-                moment.copy_(torch.zeros_like(moment) if found.permutation is None else moment[found.permutation])
+                old = whole(moment)
+                moment.copy_(like(torch.zeros_like(old) if order is None else old[order], moment))
         for average, parameter in zip(self.average, self.model.parameters(), strict=False):
             if parameter is prototypes:
-                average.copy_(found.prototypes if found.permutation is None else average[found.permutation])
-        prototypes.copy_(found.prototypes)
+                average.copy_(like(new if order is None else whole(average)[order], average))
+        prototypes.copy_(like(new, prototypes))
 
-    def _walk(self, stage: Stage, index: Tensor, x: Tensor) -> Tensor | None:
+    def _walk(self, stage: Stage, own: Tensor, x: Tensor) -> Tensor | None:
         walk = stage.walk
         if walk is None:
             return None
         if walk.every_step:
-            return walk_from(walk, self._walk_energy(stage), x, self.streams["walk"])
+            return walk_from(walk, self._walk_energy(stage), x, self.own_streams["walk"])
         if self.walked is None or (walk.refresh and self.iteration % walk.refresh == 0):
-            self.walked = walk_from(walk, self._walk_energy(stage), self.train[:], self.streams["walk"])
-        return self.walked[index]
+            share = slice(self.processes.rank, None, self.processes.size)
+            ends = walk_from(walk, self._walk_energy(stage), self.train[share], self.own_streams["walk"])
+            self.walked = self.processes.whole(ends, len(self.train))
+        return self.walked[own]
 
     def _walk_energy(self, stage: Stage) -> EnergyFn:
         assert stage.walk is not None
@@ -366,7 +405,8 @@ class Trainer:
         record: State = {"stage": leg.stage.name, "iteration": self.iteration}
         if leg.restart is not None:
             record["restart"] = leg.restart
-        record |= {"loss": loss.item()} | {name: term.item() for name, term in terms.items()} | info
+        record |= {"loss": loss.item()} | {name: term.item() for name, term in terms.items()}
+        record |= self.processes.mean(info)
         bad = [name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)]
         if bad:
             raise Trouble(leg.stage.name, self.iteration, Finding(", ".join(bad), record[bad[0]]))
@@ -378,7 +418,8 @@ class Trainer:
         if stage.negatives is not None and batch.negatives is not None:
             energy = None if batch.noised is not None else self.model.energy
             figures |= figures_of_chains(stage.negatives, batch.negatives, energy)
-        numbers = torch.stack([figure.float() for figure in figures.values()]).tolist()  # one wait for the device
+        worst = self.processes.highest(torch.stack([figure.float() for figure in figures.values()]))
+        numbers = worst.tolist()  # one wait for the device
         finding = self.guard.look(dict(zip(figures, numbers, strict=True)))
         if finding is not None:
             raise Trouble(leg.stage.name, self.iteration, finding)
@@ -394,7 +435,7 @@ class Trainer:
         }
 
     def _finite(self) -> bool:
-        return all(math.isfinite(float(total)) for total in self._sizes().values())
+        return bool(self.processes.highest(torch.stack(list(self._sizes().values()))).isfinite().all())
 
     def _intervene(self, leg: Leg, finding: Finding) -> None:
         """Go back to a good state, begin the chains anew and go on softer, or give up; log it either way."""
@@ -408,7 +449,7 @@ class Trainer:
             self._give_up(leg, finding, record)
             return
         self._return_to(leg, back)
-        self.buffer.chains = self.initial.sample(len(self.buffer.chains), self.streams["guard"])
+        self.buffer.chains = self._new_chains("guard")
         attempt = {"back_to": self.iteration, "attempt": guard.interventions, "of": guard.settings.attempts}
         self.on_log(record | attempt | {"softened": guard.softened(leg.stage)})
 
@@ -434,12 +475,11 @@ class Trainer:
 
     def _snapshot(self) -> State:
         """What an intervention goes back to."""
-        average = [x.clone() for x in self.average]
-        return {**self._branch(), "average": average, "iteration": self.iteration, "tail": len(self._tail)}
+        return {**self._branch(), "average": copied(self.average), "iteration": self.iteration, "tail": len(self._tail)}
 
     def _return_to(self, leg: Leg, snapshot: State) -> None:
         self._restore(snapshot)
-        self.average = [x.clone() for x in snapshot["average"]]
+        self.average = self._averages(snapshot["average"])
         self.iteration = snapshot["iteration"]
         self._tail = self._tail[: snapshot["tail"]]
         if leg.stage.walk is not None and leg.stage.walk.refresh:
@@ -448,7 +488,8 @@ class Trainer:
     def _take_average(self) -> None:
         if self.average:
             with torch.no_grad():
-                torch._foreach_copy_(list(self.model.parameters()), self.average)
+                for parameter, average in zip(self.model.parameters(), self.average, strict=True):
+                    parameter.copy_(average)
             self.average = []
 
     @contextmanager
@@ -458,30 +499,69 @@ class Trainer:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
     def _select_streams(self, leg: Leg) -> None:
-        self.streams = self.root_streams if leg.restart is None else self.root_streams.child(f"restart/{leg.restart}")
+        restart = leg.restart
+        self._use_streams(self.root_streams if restart is None else self.root_streams.child(f"restart/{restart}"))
+
+    def _use_streams(self, streams: Streams) -> None:
+        """Streams that all processes draw the same from, and those of this one; one process has only one kind."""
+        rank = self.processes.rank
+        self.streams = streams
+        self.own_streams = streams.child(f"rank/{rank}") if rank else streams
+
+    def _new_chains(self, stream: str) -> Tensor:
+        return self.processes.own(self.initial.sample(self.settings.buffer, self.streams[stream]))
+
+    @property
+    def _module(self) -> JointPass:
+        """The network without Fabric's wrapping, as it may be spread over processes."""
+        module: JointPass = self.network.module
+        return module
+
+    def _energy_now(self) -> Energy:
+        """The energy as it is, apart from further training."""
+        with gathered(self._module):
+            return self.model.energy.snapshot()
+
+    def _averages(self, whole_ones: list[Tensor]) -> list[Tensor]:
+        parameters = self.model.parameters()
+        return [like(x.clone(), p) for x, p in zip(whole_ones, parameters, strict=False)]
 
     def _branch(self) -> State:
         """What a restart goes back to."""
         return {
-            "model": _copied(self.model.state_dict()),
-            "optimizer": _copied(self.optimizer.state_dict()),
+            "model": copied(self.model.state_dict()),
+            "optimizer": copied(self.optimizer.state_dict()),
             "chains": self.buffer.chains.clone(),
         }
 
     def _restore(self, branch: State) -> None:
-        self.model.load_state_dict(branch["model"])
-        self.optimizer.load_state_dict(_copied(branch["optimizer"]))
+        scatter(self._module)  # a step that was broken off leaves the weights whole
+        load_model(self.model, branch["model"])
+        load_optimiser(self.optimizer, copied(branch["optimizer"]))
         self.buffer.chains = branch["chains"].clone()
+
+    def _of_all(self, branch: State) -> State:
+        """A branch with the chains of every process."""
+        return {**branch, "chains": self.processes.whole(branch["chains"], self.settings.buffer)}
+
+    def _of_this(self, branch: State) -> State:
+        """A branch with this process's share of the chains."""
+        return {**branch, "chains": self.processes.own(branch["chains"])}
 
     @staticmethod
     def _energy_state(energy: Energy) -> State:
         return {"encoder": energy.encoder.state_dict(), "direction": energy.direction}
 
 
-def _copied(state: Any) -> Any:
-    """A state whose tensors are its own; copy.deepcopy takes four times as long."""
-    if isinstance(state, Tensor):
-        return state.detach().clone()
-    if isinstance(state, dict):
-        return {name: _copied(value) for name, value in state.items()}
-    return [_copied(value) for value in state] if isinstance(state, list) else state
+def _own_part(stage: Stage, processes: Processes) -> Stage:
+    """A stage with one process's share of the chains; batches are shared out one by one."""
+    negatives = stage.negatives
+    if negatives is None or processes.size == 1:
+        return stage
+    if negatives.chains % processes.size:
+        chains = negatives.chains - negatives.chains % processes.size or processes.size
+        raise UserError(
+            f"sampling.chains must give each of {processes.size} processes as many, got {negatives.chains}; "
+            f"use {chains}"
+        )
+    return replace(stage, negatives=replace(negatives, chains=negatives.chains // processes.size))

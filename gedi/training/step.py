@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gedi.nn import Model
+from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Chain, ReplayBuffer
 from gedi.training.stage import Negatives, Stage, StepOutputs, Walk
@@ -18,7 +19,8 @@ class Batch(NamedTuple):
     """The inputs of one step: data, views, samples of the model, and noised data for score matching.
 
     ``anchor`` is the data as the views are held against them; ``contrast`` the data that samples are held
-    against. Where nothing is done to the data they are all one tensor, and go through the encoder once.
+    against. Where nothing is done to the data they are all one tensor, and go through the encoder once. With several
+    processes this is one's own part of a step, but the labels are all of them.
     """
 
     x: Tensor
@@ -36,12 +38,15 @@ class Batch(NamedTuple):
 class JointPass(nn.Module):
     """Every forward pass of a step and the terms made of it, in one call.
 
-    A wrapper for several processes then sees all of the step, and only the terms leave it.
+    A wrapper for several processes then sees all of the step, and only the terms leave it. Each process encodes its
+    own part of the batch; heads and terms see the latents of all, so that batch norm, Sinkhorn and covariances are
+    those of the whole batch.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, processes: Processes | None = None) -> None:
         super().__init__()
         self.model = model
+        self.processes = processes or Processes()
 
     def forward(self, batch: Batch, values: Callable[[StepOutputs], dict[str, Tensor]]) -> dict[str, Tensor]:
         """The value of each term; a function says them, since Fabric takes apart what it is given otherwise."""
@@ -54,31 +59,35 @@ class JointPass(nn.Module):
         contrasted = [] if batch.negatives is None else [batch.contrast, batch.negatives]
         if model.generative_encoder is None:
             shared = bool(clustered and contrasted) and batch.contrast is batch.anchor
-            latents = _split(model.encoder, [*clustered, *(contrasted[1:] if shared else contrasted)])
+            latents = self._of_all(batch, model.encoder, [*clustered, *(contrasted[1:] if shared else contrasted)])
             both = [latents[0], latents[-1]] if shared else latents[len(clustered) :]
             energies = [energy.of_latent(latent) for latent in both] if contrasted else []
         else:
-            latents = _split(model.encoder, clustered) if clustered else []
-            energies = _split(energy, contrasted) if contrasted else []
+            latents = self._of_all(batch, model.encoder, clustered)
+            energies = self._of_all(batch, energy, contrasted)
         outputs = model.heads(latents[: len(clustered)])
+        score = noise = None
+        if batch.noised is not None and batch.noise is not None:
+            (score,) = self._of_all(batch, lambda x: energy.with_score(x)[1], [batch.noised])
+            (noise,) = self._of_all(batch, lambda x: x, [batch.noise])
         return StepOutputs(
             data=outputs[0] if outputs else None,
             views=dict(zip(batch.views, outputs[1:], strict=True)),
             energy_data=energies[0] if energies else None,
             energy_negatives=energies[1] if energies else None,
-            noised_score=None if batch.noised is None else energy.with_score(batch.noised)[1],
-            noise=batch.noise,
+            noised_score=score,
+            noise=noise,
             progress=batch.progress,
-            grouped=batch.grouped,
+            grouped=batch.grouped * self.processes.size,
             labels=batch.labels,
         )
 
-
-def _split(function: Callable[[Tensor], Tensor], parts: list[Tensor]) -> list[Tensor]:
-    """A function of several batches at the cost of one call."""
-    if not parts:
-        return []
-    return list(torch.split(function(torch.cat(parts)), [len(part) for part in parts]))
+    def _of_all(self, batch: Batch, function: Callable[[Tensor], Tensor], parts: list[Tensor]) -> list[Tensor]:
+        """A function of several batches, at the cost of one call, with the rows of every process: groups first."""
+        if not parts:
+            return []
+        together = function(parts[0] if len(parts) == 1 else torch.cat(parts))
+        return self.processes.joined(together, [len(part) for part in parts], front=batch.grouped)
 
 
 def make_batch(
