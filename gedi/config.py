@@ -175,6 +175,8 @@ class ClusterConfig(Section):
     merge: tuple[Share, ...] = ()  # moments of stage 2 at which prototypes are merged from finer clusters
     finer_balance: Weight = 4.0  # weight of the balance within the finer clusters' term
     off_diagonal: Weight = 5e-3  # Barlow Twins: weight of the redundancy
+    contrast_temperature: Width = 0.1  # tau of the contrastive term
+    similarity: Literal["cosine", "distance"] = "cosine"  # of the contrastive term
 
 
 class GuardConfig(Section):
@@ -205,6 +207,7 @@ class Weights(Section):
     balance: Weight = 0.0
     finer: Weight = 0.0
     barlow: Weight = 0.0
+    contrastive: Weight = 0.0
     constraint: Weight = 0.0
     supervised: Weight = 0.0  # the upper bound: looks at labels
 

@@ -49,8 +49,7 @@ def make_fabric(
     """
     devices, num_nodes = _of_torchrun() or (devices, num_nodes)
     _check(accelerator, devices, num_nodes, strategy, precision)
-    # it announces every process on standard error
-    logging.getLogger("lightning_fabric.utilities.distributed").setLevel(logging.WARNING)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces every process
     many = devices * num_nodes > 1
     try:
         return Fabric(

@@ -26,6 +26,7 @@ from gedi.training import (
     balance_term,
     barlow_term,
     constraint_term,
+    contrastive_term,
     denoising_term,
     finer_term,
     generative_term,
@@ -41,7 +42,7 @@ from gedi.views import CropAndColour, Warp
 
 #: Terms that shape the clusters; their sum tells good restarts from bad.
 _CLUSTERING = ("cluster_noise", "cluster_walk", "agreement", "agreement_walk", "balance", "constraint", "supervised")
-_NO_CLUSTERS: dict[str, Any] = dict.fromkeys((*_CLUSTERING, "negative_free", "finer", "barlow"), 0.0)
+_NO_CLUSTERS: dict[str, Any] = dict.fromkeys((*_CLUSTERING, "negative_free", "finer", "barlow", "contrastive"), 0.0)
 _NO_DENSITY: dict[str, Any] = {"generative": 0.0, "denoising": 0.0, "penalty": 0.0}
 _NO_RULE: dict[str, Any] = {"rule": None, "align": (), "prior": "uniform"}
 _NO_NF: dict[str, Any] = {"stage2": {"weights": {"negative_free": 0.0}}}
@@ -326,8 +327,8 @@ def _walks(config: Config, weights: Weights) -> bool:
 
 
 def _looks_at_view(weights: Weights) -> bool:
-    names = ("cluster_noise", "negative_free", "agreement", "balance", "finer", "barlow", "constraint", "supervised")
-    return any(getattr(weights, name) > 0 for name in names)
+    names = ("cluster_noise", "negative_free", "agreement", "balance", "finer", "constraint", "supervised")
+    return any(getattr(weights, name) > 0 for name in (*names, "barlow", "contrastive"))
 
 
 def _terms(
@@ -357,6 +358,7 @@ def _terms(
         "balance": lambda: balance_term(log_prior),
         "finer": lambda: finer_term(c.finer_balance),
         "barlow": lambda: barlow_term(c.off_diagonal),
+        "contrastive": lambda: contrastive_term(c.contrast_temperature, c.similarity),
         "constraint": lambda: constraint_term(constraint),  # type: ignore[arg-type]
         "supervised": lambda: supervised_term,
     }

@@ -21,6 +21,7 @@ _SHOWN = {
     "balance": "balance",
     "finer": "finer",
     "barlow": "barlow",
+    "contrastive": "contrast",
 }
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gedi import losses
 from gedi.logic import Constraint
+from gedi.losses.contrastive import Similarity
 from gedi.training.stage import StepOutputs
 
 
@@ -124,6 +125,19 @@ class barlow_term:
         """The Barlow Twins loss."""
         assert out.data is not None
         return losses.barlow_twins(out.data.embedding, out.views["noise"].embedding, self.off_diagonal)
+
+
+@dataclass(frozen=True)
+class contrastive_term:
+    """Embeddings of data and augmented view find one another in the batch."""
+
+    temperature: float
+    similarity: Similarity
+
+    def __call__(self, out: StepOutputs) -> Tensor:
+        """InfoNCE."""
+        assert out.data is not None
+        return losses.contrastive(out.data.embedding, out.views["noise"].embedding, self.temperature, self.similarity)
 
 
 @dataclass(frozen=True)

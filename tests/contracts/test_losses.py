@@ -22,6 +22,8 @@ CASES = {
     ),
     "barlow_twins": (losses.barlow_twins, [(N, 4), (N, 4)]),
     "barlow_twins (fewer points than dimensions)": (losses.barlow_twins, [(N, 9), (N, 9)]),
+    "contrastive": (losses.contrastive, [(N, 4), (N, 4)]),
+    "contrastive (distances)": (partial(losses.contrastive, similarity="distance", temperature=1.0), [(N, 4), (N, 4)]),
     "denoising": (partial(losses.denoising, sigma=0.3), [(N, 2), (N, 2)]),
     "energy_penalty": (losses.energy_penalty, [(N,), (N,)]),
     "generative": (losses.generative, [(N,), (N,)]),

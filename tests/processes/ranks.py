@@ -1,0 +1,120 @@
+"""What the processes of a test do; each is started anew and finds this module by its name."""
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import init_device_mesh
+from torch.nn.parallel import DistributedDataParallel
+
+from gedi.config import override, parse
+from gedi.logic import Constraint
+from gedi.methods import build_model, build_stages
+from gedi.presets import preset
+from gedi.processes import Processes
+from gedi.random import Streams
+from gedi.sampling import Box
+from gedi.training.sharding import whole
+from gedi.training.step import Batch, JointPass
+
+BOX = Box(torch.tensor([-2.0, -2.0]).double(), torch.tensor([2.0, 2.0]).double())
+GROUPS, SIZE, FREE = 4, 3, 6  # in the whole batch
+TERMS = (
+    "generative", "denoising", "penalty", "negative_free", "cluster_noise", "cluster_walk", "agreement",
+    "agreement_walk", "balance", "finer", "barlow", "contrastive", "constraint", "supervised",
+)  # fmt: skip
+
+
+def start(rank, size, place):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{place}/meeting", rank=rank, world_size=size)
+    return Processes(rank, size)
+
+
+def stage_and_model(second):
+    weights = [f"stage2.weights.{name}=1" for name in TERMS]
+    shape = ["model.clusters=3", "model.finer=5", "model.temperature=0.3", f"model.second_encoder={second}"]
+    config = parse(override(preset("moons"), [*weights, *shape, "stage1.iterations=0", "model.hidden=[7, 6]"]))
+    rule = Constraint.from_predicate(lambda a, b, c: (a + b) % 3 == c, domains=[range(3)] * 3)
+    (stage,) = build_stages(config, BOX, BOX, rule)
+    return stage, build_model(config, (2,), 3, Streams(0)).double()
+
+
+def whole_batch():
+    g = torch.Generator().manual_seed(5)
+    n = GROUPS * SIZE + FREE
+    x, noise_view, walk, noise = (torch.randn(n, 2, generator=g, dtype=torch.float64) for _ in range(4))
+    negatives = torch.randn(8, 2, generator=g, dtype=torch.float64)
+    noised = torch.cat([x, x]) + 0.05 * torch.cat([noise, -noise])
+    labels = torch.randint(0, 3, (n,), generator=g)
+    views = {"noise": x + 0.1 * noise_view, "walk": x + 0.2 * walk}
+    return Batch(x, x, x, views, negatives, noised, torch.cat([noise, -noise]), 0.9, GROUPS * SIZE, labels)
+
+
+def part_of(batch, p):
+    """One process's part, as a run would deal it out: its groups, then its free points."""
+
+    def rows(x):
+        groups, free = x[: GROUPS * SIZE].view(GROUPS, SIZE, *x.shape[1:]), x[GROUPS * SIZE :]
+        mine = groups.chunk(p.size)[p.rank].flatten(0, 1)
+        return torch.cat([mine, free.chunk(p.size)[p.rank]])
+
+    def pairs(x):
+        return torch.cat([rows(half) for half in x.chunk(2)])
+
+    x = rows(batch.x)
+    return batch._replace(
+        x=x,
+        anchor=x,
+        contrast=x,
+        views={name: rows(view) for name, view in batch.views.items()},
+        negatives=p.own(batch.negatives),
+        noised=pairs(batch.noised),
+        noise=pairs(batch.noise),
+        grouped=batch.grouped // p.size,
+    )
+
+
+def gradients_of_terms(network, model, stage, batch):
+    """Value and gradient of every term, and of their sum, as a step would make them."""
+    found = {}
+    for name in (*TERMS, "sum"):
+        model.zero_grad()
+        values = network(batch, stage.values)
+        value = sum(values[term] for term in TERMS) if name == "sum" else values[name]
+        value.backward()
+        gradients = {p: None if x.grad is None else whole(x.grad).clone() for p, x in model.named_parameters()}
+        found[name] = {"value": value.detach(), "gradients": gradients}
+    found["buffers"] = {name: x.clone() for name, x in model.named_buffers()}
+    return found
+
+
+def compare_gradients(rank, size, place, strategy, second):
+    p = start(rank, size, place)
+    stage, model = stage_and_model(second)
+    joint = JointPass(model, p)
+    if strategy == "ddp":
+        network = DistributedDataParallel(joint, find_unused_parameters=True, broadcast_buffers=False)
+    else:
+        network = fully_shard(joint, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
+    found = gradients_of_terms(network, model, stage, part_of(whole_batch(), p))
+    torch.save(found, f"{place}/found{rank}.pt")
+    dist.destroy_process_group()
+
+
+def collectives(rank, size, place):
+    p = start(rank, size, place)
+    rows = torch.arange(14.0).view(7, 2)
+    assert torch.equal(p.whole(p.own(rows), 7), rows)
+    assert p.of_all(rank * 10) == [0, 10]
+    assert p.of_first(lambda: f"made by {rank}") == "made by 0"
+    assert p.mean({"a": float(rank)}) == {"a": 0.5}
+    assert p.highest(torch.tensor([float(rank), -float(rank)])).tolist() == [1.0, 0.0]
+    worst = p.highest(torch.tensor([float("nan") if rank else 1.0, 2.0]))
+    assert worst.isnan().tolist() == [True, False]
+    outcome = "fine"
+    try:
+        p.of_first(lambda: 1 / 0)
+    except Exception as error:
+        outcome = type(error).__name__
+    torch.save({"outcome": outcome}, f"{place}/found{rank}.pt")
+    dist.destroy_process_group()
