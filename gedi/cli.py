@@ -82,6 +82,8 @@ def run(
     shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
     first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
     print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))
+    if results["interventions"]:
+        print(f"the guard stepped in {results['interventions']} times: see docs/guard.md and {path / 'metrics.jsonl'}")
     print(f"{results['seconds']['total']:.0f} s; report: {report}")
 
 

@@ -394,6 +394,7 @@ def execute(
             "chosen": losses.index(min(losses)) if losses else None,
             "good_enough": trainer.settings.good_enough,
         },
+        "interventions": sum(record.get("event") == "guard" for record in directory.metrics()),
         "temperature": langevin(config, prepared.box).temperature,
         "processes": processes.size,
         "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
