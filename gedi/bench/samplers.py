@@ -23,7 +23,7 @@ Sampler = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def samplers(effort: Effort) -> Iterator[Finding]:
-    """SGLD on the toy network, a small convolutional one and the paper's."""
+    """SGLD, and one score, on the toy network, a small convolutional one and the paper's."""
     cases: list[tuple[str, Energy, Langevin, Tensor]] = [
         ("MLP of the toy recipe", *_case("circles", (2,), 128, 20, noise=0.08)),
         ("conv of mnist", *_case("mnist", (1, 28, 28), 32, 10)),
@@ -43,6 +43,8 @@ def samplers(effort: Effort) -> Iterator[Finding]:
         work = f"SGLD, {name}, {len(x)} chains, {langevin.steps} moves"
         for who in peers:
             yield speedup(turns, work, (who, who), "ours", at_least=1.0)
+        turns = in_turns({"ours": partial(score, energy, x), "all": _all_gradients(energy, x)}, effort)
+        yield speedup(turns, f"score, {name}, {len(x)} points", ("backward pass with the parameters'", "all"), "ours")
 
 
 def ours_on(energy: Energy, langevin: Langevin) -> Sampler:
@@ -89,6 +91,18 @@ def torchebm_on(energy: Energy, langevin: Langevin, *, our_score: bool = False) 
         return end
 
     return sample
+
+
+def _all_gradients(energy: Energy, x: Tensor) -> Callable[[], None]:
+    """The score by a backward pass that makes the parameters' gradients as well: what sampling must not pay for."""
+    parameters = [*energy.encoder.parameters(), energy.direction]
+
+    def backward() -> None:
+        for parameter in parameters:
+            parameter.grad = None
+        energy(x.clone().requires_grad_()).sum().backward()  # type: ignore[no-untyped-call]
+
+    return backward
 
 
 def _case(
