@@ -44,7 +44,7 @@ def markdown(record: Record) -> str:
     """The tables of a record: speedups, costs, growth, figures, and what was left out."""
     machine = record.machine
     about = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
+        f"`gedi bench{' --quick' if record.quick else ''}`: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
         f"{machine['threads']} thread{'' if machine['threads'] == 1 else 's'}; "
         + ", ".join(f"{name} {version}" for name, version in record.versions.items())
     )

@@ -34,7 +34,7 @@ class Effort:
 
     blocks: int = 9
     seconds: float = 0.2
-    limit: float = 60.0
+    limit: float = 90.0
     small: bool = False
 
 
