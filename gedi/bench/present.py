@@ -42,16 +42,10 @@ def target(ratio: Ratio) -> str:
 
 def markdown(record: Record) -> str:
     """The tables of a record: speedups, costs, growth, figures, and what was left out."""
-    machine = record.machine
-    about = (
-        f"`gedi bench{' --quick' if record.quick else ''}`: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['threads']} thread{'' if machine['threads'] == 1 else 's'}; "
-        + ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    )
-    parts = [about + "."]
+    parts = [_about(record)]
     for kind, head in (
         ("speedup", ("", "other", "ours", "other / ours", "quartiles", "target")),
-        ("cost", ("", "ours", "of which", "ratio", "quartiles", "target")),
+        ("cost", ("", "over", "under", "over / under", "quartiles", "target")),
     ):
         rows = [_ratio_row(ratio) for _, ratio in record.of(Ratio) if ratio.kind == kind]
         if rows:
@@ -78,6 +72,14 @@ def fill(page: Path, record: Record) -> None:
             f"{str(page)!r} must have the lines {_BEGIN!r} and {_END!r}, between which the tables go; add them"
         )
     page.write_text(place.sub(lambda _: f"{_BEGIN}\n{markdown(record)}\n{_END}", text))
+
+
+def _about(record: Record) -> str:
+    machine = record.machine
+    command = "gedi bench --quick" if record.quick else "gedi bench"
+    hardware = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
+    threads = f"{machine['threads']} thread{'' if machine['threads'] == 1 else 's'}"
+    return f"`{command}`: {hardware}, {threads}; {', '.join(map(' '.join, record.versions.items()))}."
 
 
 def _ratio_row(row: Ratio) -> tuple[str, ...]:
