@@ -31,9 +31,8 @@ def steps(effort: Effort) -> Iterator[Finding]:
         if effort.small and width > 32:
             yield LeftOut(f"image step, F = {width}", "takes minutes: run without --quick")
             continue
-        batch = (
-            16 if effort.small or width > 32 else 64
-        )  # wide at 64 takes a minute; what a step adds weighs more at 16
+        # the preset's 64 would take a minute a step where F is large; at 16, what a step adds only weighs more
+        batch = 16 if effort.small or width > 32 else 64
         work = images(width, f"stage2.batch_size={batch}", f"sampling.chains={batch}")
         name = f"image step, F = {width}, batch {batch}"
         turns = in_turns({"step": work.step, "bare": bare_passes(work)}, effort)
