@@ -16,7 +16,7 @@ from gedi.errors import unknown
 
 
 def bench(
-    subjects: Annotated[list[str] | None, typer.Argument(metavar="[SUBJECT]...", help=", ".join(SUBJECTS))] = None,
+    subjects: Annotated[list[str] | None, typer.Argument(metavar="SUBJECT", help=", ".join(SUBJECTS))] = None,
     quick: Annotated[bool, typer.Option("--quick", help="shorter turns and smaller work: a minute or two")] = False,
     out: Annotated[Path, typer.Option(help="the folder of bench.json and bench.png")] = Path("bench"),
     markdown: Annotated[
@@ -32,6 +32,7 @@ def bench(
     for name in names:
         if name not in SUBJECTS:
             raise unknown("subject", name, SUBJECTS)
+    out.mkdir(parents=True, exist_ok=True)  # a place that takes no files is said now, not after a quarter of an hour
     console = Console()
     findings: dict[str, list[Finding]] = {}
     for name in names:
