@@ -31,6 +31,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	# an oracle for the tests of the logic; its own requirements would bring torchvision, which it does not need
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "$(shell grep '^deepproblog==' constraints.txt)"
+	# a sampler that gedi bench measures ours against
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "$(shell grep '^torchebm==' constraints.txt)"
 	touch $(READY)
 
 clean:

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gedi.bench.command import bench
 from gedi.checkpoints import writing
 from gedi.config import Config, merge, override, parse, to_yaml
 from gedi.data import CATALOGUE, fetch, find_folder, verify
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Known image data sets: what there is, get it, check it.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.command()(bench)
 console = Console()
 DataDir = Annotated[Path | None, typer.Option(help="the folder of data sets; else GEDI_DATA, else the user's cache")]
 
