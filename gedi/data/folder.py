@@ -111,7 +111,7 @@ def _numbers(classes: list[str] | None, known: list[str], files: Sequence[Path])
 
 def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
     """Images (n, c, h, w) uint8 of one size."""
-    channels = 1 if all([is_grey(file, str(file)) for file in files]) else 3  # a list: every file is verified
+    channels = 1 if {is_grey(file, str(file)) for file in files} == {True} else 3  # every file is verified
     first = pixels_of(files[0], str(files[0]), channels, side)
     images = np.empty((len(files), *first.shape), np.uint8)
     for image, file in zip(images, files, strict=True):
