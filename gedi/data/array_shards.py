@@ -37,10 +37,10 @@ class ArrayShard:
         """A file of which only the header is read."""
         stamp = stamp_of(path)
         try:
-            held = np.load(path, mmap_mode="r", allow_pickle=False)
+            held = np.lib.format.open_memmap(path, mode="r")  # takes no pickles
         except (ValueError, OSError, EOFError) as error:
             raise UserError(f"{str(path)!r} cannot be read as .npy: {error}; write it again") from None
-        if not isinstance(held, np.memmap) or held.ndim < 2 or len(held) == 0:
+        if held.ndim < 2 or len(held) == 0:
             raise UserError(f"{str(path)!r} must hold one array of rows (n, ...) with n > 0; write it again")
         if not held.flags.c_contiguous:
             raise UserError(f"{str(path)!r} must hold its rows one after another, but is in Fortran order; use order C")

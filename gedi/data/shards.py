@@ -70,7 +70,7 @@ class Shards:
         of_file = np.searchsorted(self._ends, rising, side="right")
         found = np.empty((len(wanted), *self.shape[1:]), np.uint8 if self.dtype == torch.uint8 else np.float32)
         starts = np.flatnonzero(np.diff(of_file, prepend=-1))
-        for start, stop in zip(starts, [*starts[1:], len(wanted)], strict=True):
+        for start, stop in zip(starts, np.append(starts, len(wanted))[1:], strict=True):
             file = of_file[start]
             first = self._ends[file - 1] if file else 0
             found[order[start:stop]] = self._files[file].read(rising[start:stop] - first)
