@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gedi.config import Config
-from gedi.data import Dataset, chunks
+from gedi.data import Dataset, chunks, is_sharded, spread
 from gedi.evaluation import (
     batch_nmi,
     clustering_metrics,
@@ -30,6 +30,7 @@ from gedi.types import EnergyFn, Outputs, Points
 SAMPLES = 1000
 SHOWN = 600  # test images kept beside the model
 CHAINS = 64  # images of chains kept beside the model
+READ = 2000  # of a table in shards: rows of each part that its density is held against
 FRESH_STEPS = 500  # moves of a chain that owes nothing to training
 
 
@@ -68,9 +69,11 @@ def assess(
         predicted = torch.zeros(len(data.test), dtype=torch.long)
     points = {"predicted": predicted}
     if images:  # some of them for the pictures, so that a report needs no data files
-        points |= {"images": data.test[:SHOWN].clone(), "shown": predicted[:SHOWN].clone()}
+        # the first ones; of shards, which may be sorted, some from everywhere
+        shown = spread(len(data.test), SHOWN) if is_sharded(data.test) else slice(SHOWN)
+        points |= {"images": data.test[shown].clone(), "shown": predicted[shown].clone()}
         if data.test_labels is not None:
-            points["shown_labels"] = data.test_labels[:SHOWN].clone()
+            points["shown_labels"] = data.test_labels[shown].clone()
     if data.test_labels is not None:
         labels = data.test_labels.numpy()
         metrics |= clustering_metrics(labels, predicted.cpu().numpy())
@@ -152,7 +155,7 @@ def assess_density(
     energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None = None
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """What would catch a fake: samples against data, the truth's density, where walks end."""
-    generator, test = streams["assess"], data.test[:]
+    generator, (test, test_labels) = streams["assess"], in_memory(data.test, data.test_labels)
     samples = fresh_samples(energy, min(SAMPLES, len(test)), box, generator)
     mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
@@ -167,17 +170,26 @@ def assess_density(
         if data.truth.rings:
             noisy = test + 0.5 * data.truth.noise * torch.randn(test.shape, generator=generator)
             metrics["normal_cosine"] = score_against_normal(energy, noisy)
-    if data.test_labels is not None:
+    if test_labels is not None:
         ends = walk_from(walk_settings(config), energy, test, generator)
-        metrics["walk_crossing"] = float((_true_cluster(data, ends) != data.test_labels).float().mean())
+        metrics["walk_crossing"] = float((_true_cluster(data, ends) != test_labels).float().mean())
     return metrics, {"samples": samples}
 
 
 def _true_cluster(data: Dataset, x: Tensor) -> Tensor:
     if data.truth is not None:
         return data.truth.nearest_cluster(x)
-    assert data.train_labels is not None
-    return data.train_labels[torch.cdist(x, data.train[:]).argmin(dim=1)]
+    train, labels = in_memory(data.train, data.train_labels)
+    assert labels is not None
+    return labels[torch.cdist(x, train).argmin(dim=1)]
+
+
+def in_memory(points: Points, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """All points with their labels; of shards :data:`READ`, from everywhere."""
+    if not is_sharded(points):
+        return points[:], labels
+    some = spread(len(points), READ)
+    return points[some], None if labels is None else labels[some]
 
 
 def _kmeans_nmi(latent: Tensor, labels: np.ndarray) -> float:

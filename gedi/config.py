@@ -52,11 +52,12 @@ class DataConfig(Section):
 
     name: Literal[
         "moons", "circles", "rings", "spirals", "blobs", "pinwheel",
-        "file", "images",
+        "file", "images", "shards",
         "mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "digits",
         "mnist-addition", "digits-addition",
     ] = "moons"  # fmt: skip
-    path: str | None = None  # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz
+    # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
+    path: str | None = None
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
@@ -66,8 +67,8 @@ class DataConfig(Section):
     free: Count = 0  # addition: further images in no triplet
     validation: Count = 0  # addition: further triplets held out of training, to choose settings by
     group_size: Positive = 1  # a file: so many rows in a row belong to one group of the constraint
-    limit: Positive | None = None  # images: so many of the training images, drawn by the seed; None takes all
-    side: Positive | None = None  # a folder of images: scaled to this side; None wants them alike
+    limit: Positive | None = None  # images, shards: so many of the training part, drawn by the seed; None takes all
+    side: Positive | None = None  # images in a folder or in tar shards: scaled to this side; None wants them alike
     pad: Count = 0  # images: pixels of border added on every side
     channels: Literal[1, 3] = 1  # images: 3 repeats gray ones, as the paper does
     mean: float = 0.0  # images in [0, 1] are shifted and scaled by these
@@ -293,6 +294,8 @@ def parse(settings: Mapping[str, Any]) -> Config:
         raise unknown("method", config.method, METHODS)
     if config.data.name == "file" and config.data.path is None:
         raise UserError("data.name=file needs data.path, the .npy, .npz or .csv file to read")
+    if config.data.name == "shards" and config.data.path is None:
+        raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     if config.cluster.epsilon >= config.model.temperature:
         raise UserError(
             f"cluster.epsilon must be below model.temperature, or no cluster ever leaves the uniform state; "

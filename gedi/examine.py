@@ -12,7 +12,19 @@ from torch import Tensor
 
 from gedi.assess import fresh_images, outputs_of
 from gedi.config import Config
-from gedi.data import CATALOGUE, Dataset, Pixels, StoredImages, chunks, load_digits, load_images, unit_range
+from gedi.data import (
+    CATALOGUE,
+    Dataset,
+    Pixels,
+    Shards,
+    StoredImages,
+    chunks,
+    is_sharded,
+    load_digits,
+    load_images,
+    spread,
+    unit_range,
+)
 from gedi.errors import UserError, unknown
 from gedi.evaluation import (
     FeatureNetwork,
@@ -38,6 +50,7 @@ from gedi.sources import load_data
 PARTS = ("probe", "fid", "ood")
 Record = dict[str, Any]
 Recipe = Literal["lbfgs", "sgd"]
+_READ = 10_000  # images of each part of a set in shards, where no limit is given
 _KEPT = 2000  # energies of each data set, for the histogram
 
 
@@ -62,7 +75,7 @@ def evaluate_run(
         recipe: of the linear probe: ``lbfgs``, or ``sgd`` as in the paper.
         samples: how many images FID compares.
         inception: a file with Inception's weights, for FID as published.
-        limit: at most so many training and test images, drawn at random; None takes all.
+        limit: at most so many training and test images, drawn at random; None takes all, or 10,000 of shards.
     """
     for part in parts or ():
         if part not in PARTS:
@@ -75,6 +88,8 @@ def evaluate_run(
     data = load_data(config, Streams(config.seed), data_dir)
     if not isinstance(data.test, StoredImages):
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
+    if limit is None and is_sharded(data.test):
+        limit = _READ
     found = directory.evaluation()
     streams = Streams(config.seed).child("evaluate")
     labelled = data.train_labels is not None and data.test_labels is not None
@@ -125,7 +140,8 @@ def _samples(
     assert isinstance(data.test, StoredImages)
     network = _feature_network(inception)
     pixels = data.test.pixels
-    real = _as_pictures(data.test[: max(n, 2)], pixels)
+    some = spread(len(data.test), max(n, 2)) if is_sharded(data.test) else slice(max(n, 2))  # shards may be sorted
+    real = _as_pictures(data.test[some], pixels)
     kinds = {"fresh": fresh_images(model.energy, config, n, box, generator)}
     state = directory.load_checkpoint()
     if state is not None:
@@ -206,13 +222,14 @@ def _scores(model: Model, config: Config, x: Tensor) -> dict[str, Tensor]:
     return {} if logits is None else {"max_probability": logits.softmax(dim=1).amax(dim=1)}
 
 
-def _like(images: Tensor, example: Tensor) -> Tensor:
+def _like(images: Tensor, example: Tensor | Shards) -> Tensor:
     """Images with the channels and the size of an example: grey by the mean of the colours, resized."""
     x = unit_range(images)
     channels, size = example.shape[1], tuple(example.shape[-2:])
     if x.shape[1] != channels:
         x = x.mean(dim=1, keepdim=True) if channels == 1 else x.expand(-1, channels, -1, -1)
     if tuple(x.shape[-2:]) != size:
-        parts = chunks(x, 1000)
-        x = torch.cat([F.interpolate(p, size, mode="bilinear", align_corners=False, antialias=True) for p in parts])
+        x = torch.cat(
+            [F.interpolate(p, size, mode="bilinear", align_corners=False, antialias=True) for p in chunks(x, 1000)]
+        )
     return x

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gedi.config import Config, StageConfig, Weights, merge
+from gedi.data import is_sharded, spread
 from gedi.errors import UserError, unknown
 from gedi.logic import Constraint
 from gedi.nn import MLP, Classifier, ConvEncoder, Model, Passthrough, Projector, Prototypes, ResNet8
@@ -100,6 +101,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 _REFRESH_OF_LIVE_WALKS = 100
 _ENOUGH = 10_000  # points to tell the mean and spread of all by
+_ENOUGH_READ = 2000  # the same of points in shards, each of which is read for it
 
 
 def with_method(config: Config) -> Config:
@@ -207,7 +209,9 @@ def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -
 
 def initial_distribution(config: Config, train: Points, box: Box) -> Initial:
     """Where the config's chains begin."""
-    return box if config.sampling.initial == "uniform" else Normal.around(train[:_ENOUGH])
+    if config.sampling.initial == "uniform":
+        return box
+    return Normal.around(train[spread(len(train), _ENOUGH_READ)] if is_sharded(train) else train[:_ENOUGH])
 
 
 def build_stages(config: Config, box: Box, initial: Initial, constraint: Constraint | None = None) -> list[Stage]:
@@ -285,6 +289,12 @@ def _stage(
     weights, sampling = stage.weights, config.sampling
     sampled = weights.generative > 0 or weights.penalty > 0
     sampler = langevin(config, box)
+    walks = _walks(config, weights)
+    if walks and config.data.name == "shards" and config.walk.refresh != 1:
+        raise UserError(
+            f"walks from every training point at once need all of them in memory, which shards are not for: with "
+            f"data.name=shards walk.refresh must be 1 (walk each batch), got {config.walk.refresh}"
+        )
     return Stage(
         name=name,
         iterations=stage.iterations,
@@ -299,7 +309,7 @@ def _stage(
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,
         merging=config.cluster.merge if weights.finer > 0 else (),
-        walk=walk_settings(config) if _walks(config, weights) else None,
+        walk=walk_settings(config) if walks else None,
         negatives=Negatives(
             sampling.chains,
             sampler,

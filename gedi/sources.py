@@ -14,6 +14,8 @@ from gedi.data import (
     Dataset,
     ImageSet,
     Pixels,
+    ScaledRows,
+    Shards,
     StoredImages,
     addition_dataset,
     draw_toy,
@@ -22,10 +24,12 @@ from gedi.data import (
     load_folder,
     load_image_arrays,
     load_images,
+    load_shards,
 )
 from gedi.errors import UserError
 from gedi.random import Streams
 from gedi.sampling import Box
+from gedi.types import Points
 
 
 def load_data(config: Config, streams: Streams, data_dir: str | Path | None = None) -> Dataset:
@@ -33,6 +37,8 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
     d = config.data
     if d.name == "file":
         return _load_file(config, streams)
+    if d.name == "shards":
+        return _load_sharded(config, streams)
     if d.name in ("mnist-addition", "digits-addition"):
         source = d.name.removesuffix("-addition")
         return _as_asked(
@@ -62,10 +68,10 @@ def image_dataset(config: Config, images: ImageSet, streams: Streams) -> Dataset
     """Images as a data set: kept as bytes, made into points batch by batch."""
     d = config.data
     stored, labels, source = images.train, images.train_labels, images.source
-    if d.limit is not None and d.limit < len(stored):
-        chosen = np.sort(streams.numpy("limit").permutation(len(stored))[: d.limit])
-        stored = stored[torch.from_numpy(chosen)]
-        labels = None if labels is None else labels[torch.from_numpy(chosen)]
+    chosen = _limited(d, len(stored), streams)
+    if chosen is not None:
+        stored = stored[chosen]
+        labels = None if labels is None else labels[chosen]
         source = f"{source}; {d.limit} of its training images"
     pixels = pixels_of(d)
     return Dataset(
@@ -76,6 +82,31 @@ def image_dataset(config: Config, images: ImageSet, streams: Streams) -> Dataset
         images.test_labels,
         source=source,
     )
+
+
+def _limited(d: DataConfig, n: int, streams: Streams) -> Tensor | None:
+    """Which of n training points the config asks for; None: all of them."""
+    if d.limit is None or d.limit >= n:
+        return None
+    return torch.from_numpy(np.sort(streams.numpy("limit").permutation(n)[: d.limit]))
+
+
+def _load_sharded(config: Config, streams: Streams) -> Dataset:
+    """Shards as a data set: nothing is read now but what has to be known of all rows."""
+    d = config.data
+    if d.path is None:
+        raise UserError("data.name=shards needs data.path, a folder of shards or a pattern")
+    held = load_shards(d.path, side=d.side)
+    train, labels, source = held.train, held.train_labels, held.source
+    chosen = _limited(d, len(train), streams)
+    if chosen is not None:
+        train, labels = train.take(chosen), None if labels is None else labels[chosen]
+        source = f"{source}; {d.limit} of its training rows"
+
+    def points(part: Shards) -> Points:
+        return StoredImages(part, pixels_of(d)) if held.summary is None else ScaledRows(part, held.summary)
+
+    return Dataset(held.name, points(train), points(held.test), labels, held.test_labels, source=source)
 
 
 def pixels_of(d: DataConfig) -> Pixels:
@@ -90,6 +121,8 @@ def data_box(config: Config, data: Dataset) -> Box:
         low, high = data.train.pixels.range
         shape = data.train.shape[1:]
         return Box(torch.full(shape, low - margin), torch.full(shape, high + margin))
+    if isinstance(data.train, ScaledRows):
+        return Box(data.train.low - margin, data.train.high + margin)
     return Box.around(data.train[:], margin)
 
 

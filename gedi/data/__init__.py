@@ -1,6 +1,7 @@
 """Data sets: drawn from known densities, or read from files."""
 
 from gedi.data.addition import addition_dataset, draw_triplets, free_images
+from gedi.data.array_shards import write_shards
 from gedi.data.arrays import load_arrays
 from gedi.data.catalogue import CATALOGUE
 from gedi.data.dataset import Dataset
@@ -12,6 +13,9 @@ from gedi.data.idx import read_idx
 from gedi.data.image_arrays import load_image_arrays
 from gedi.data.images import ImageSet, unit_range
 from gedi.data.pixels import Pixels, StoredImages, chunks
+from gedi.data.scaled import ScaledRows
+from gedi.data.sharded import ShardSet, load_shards
+from gedi.data.shards import Shards, is_sharded, spread
 from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 
 __all__ = [
@@ -22,6 +26,9 @@ __all__ = [
     "ImageSet",
     "NoisyCurve",
     "Pixels",
+    "ScaledRows",
+    "ShardSet",
+    "Shards",
     "StoredImages",
     "addition_dataset",
     "chunks",
@@ -30,12 +37,16 @@ __all__ = [
     "fetch",
     "find_folder",
     "free_images",
+    "is_sharded",
     "load_arrays",
     "load_digits",
     "load_folder",
     "load_image_arrays",
     "load_images",
+    "load_shards",
     "read_idx",
+    "spread",
     "unit_range",
     "verify",
+    "write_shards",
 ]

@@ -32,12 +32,12 @@ def cached(
         decode: reads the images.
         options: what else they depend on.
     """
-    folder = _folder()
+    folder = cache_folder()
     if folder is None:
         return decode()
-    path = folder / f"{name}-{_digest([str(place.resolve()), options])}.safetensors"
+    path = folder / f"{name}-{digest([str(place.resolve()), options])}.safetensors"
     states = ((str(file.relative_to(place)), file.stat()) for file in files)
-    stamp = _digest([_DECODER, *([inside, state.st_size, state.st_mtime_ns] for inside, state in states)])
+    stamp = digest([_DECODER, *([inside, state.st_size, state.st_mtime_ns] for inside, state in states)])
     images = _load(path, stamp)
     if images is None:
         images = decode()
@@ -45,7 +45,7 @@ def cached(
     return images
 
 
-def _folder() -> Path | None:
+def cache_folder() -> Path | None:
     """``GEDI_CACHE_DATA``, or a folder in the user's cache; None if GEDI_CACHE_DATA is empty: no cache."""
     chosen = os.environ.get("GEDI_CACHE_DATA")
     if chosen == "":
@@ -53,7 +53,8 @@ def _folder() -> Path | None:
     return Path(chosen).expanduser() if chosen else Path(pooch.os_cache("gedi")) / "decoded"
 
 
-def _digest(content: list[object]) -> str:
+def digest(content: list[object]) -> str:
+    """A name for plain data that nothing else has."""
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 
 from gedi.data.cache import cached
+from gedi.data.decode import is_grey, pixels_of
 from gedi.data.images import ImageSet
 from gedi.data.split import fifth
 from gedi.errors import UserError
@@ -17,10 +17,6 @@ _SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp"),
     *(".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm"),
 )
-#: Only these are tried, whatever a file is called: some that Pillow knows would start other programs.
-_FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
-_GREY = ("1", "L", "LA", "La")
-_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # grey of 16 bits
 
 
 def load_folder(path: str | Path, side: int | None = None) -> ImageSet:
@@ -37,6 +33,7 @@ def load_folder(path: str | Path, side: int | None = None) -> ImageSet:
 
     Example:
         >>> import tempfile
+        >>> from PIL import Image
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
         ...         (Path(folder) / name).parent.mkdir(exist_ok=True)
@@ -114,11 +111,11 @@ def _numbers(classes: list[str] | None, known: list[str], files: Sequence[Path])
 
 def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
     """Images (n, c, h, w) uint8 of one size."""
-    channels = 1 if {_mode(file) for file in files} <= {*_GREY, *_DEEP} else 3
-    first = _pixels(files[0], channels, side)
+    channels = 1 if {is_grey(file, str(file)) for file in files} == {True} else 3  # every file is verified
+    first = pixels_of(files[0], str(files[0]), channels, side)
     images = np.empty((len(files), *first.shape), np.uint8)
     for image, file in zip(images, files, strict=True):
-        pixels = _pixels(file, channels, side)
+        pixels = pixels_of(file, str(file), channels, side)
         if pixels.shape != first.shape:
             (h, w), (first_h, first_w) = pixels.shape[1:], first.shape[1:]
             raise UserError(
@@ -127,37 +124,3 @@ def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
             )
         image[:] = pixels
     return images
-
-
-def _mode(file: Path) -> str:
-    """How an image stores its colours."""
-    try:
-        with Image.open(file, formats=_FORMATS) as picture:
-            picture.verify()  # decoding alone does not miss the end of a PNG
-            return picture.mode
-    except Exception as error:
-        raise _unreadable(file, error) from None
-
-
-def _pixels(file: Path, channels: int, side: int | None) -> np.ndarray:
-    """One image (c, h, w) uint8, upright."""
-    try:
-        with Image.open(file, formats=_FORMATS) as picture:
-            upright = ImageOps.exif_transpose(picture)
-            if upright.mode in _DEEP:
-                values = np.asarray(upright).astype(np.int64)
-                if values.min() < 0 or values.max() > 65535:
-                    raise ValueError(f"its values go from {values.min()} to {values.max()}, not 0 to 65535")
-                upright = Image.fromarray((values >> 8).astype(np.uint8))
-            if upright.mode == "P":  # a palette may hold transparency, which has no way to RGB of its own
-                upright = upright.convert("RGBA")
-            plain = upright.convert("RGB" if channels == 3 else "L")
-            if side is not None:
-                plain = ImageOps.fit(plain, (side, side), Image.Resampling.BICUBIC)
-            return np.asarray(plain).reshape(plain.height, plain.width, channels).transpose(2, 0, 1)
-    except Exception as error:  # a damaged image makes Pillow stumble in many ways
-        raise _unreadable(file, error) from None
-
-
-def _unreadable(file: Path, error: Exception) -> UserError:
-    return UserError(f"{str(file)!r} must be an image, but cannot be read ({error}); mend it or take it away")

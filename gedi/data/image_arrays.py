@@ -1,6 +1,8 @@
 """Images in arrays of one's own."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -40,10 +42,10 @@ def load_image_arrays(path: str | Path) -> ImageSet:
     x, y = _images(held["x"], f"x of {path.name}"), held.get("y")
     if "x_test" in held:
         x_test = _images(held["x_test"], f"x_test of {path.name}")
-        labels, test_labels = _numbers(y, held.get("y_test"))
+        labels, test_labels = numbered(y, held.get("y_test"))
         how = "its own split"
     else:
-        labels, _ = _numbers(y, None)
+        labels, _ = numbered(y, None)
         if labels is not None and labels.shape != (len(x),):
             raise UserError(f"{path.name} must hold one label an image, got {len(x)} and {tuple(labels.shape)}")
         kept, held_out = fifth(len(x), labels)
@@ -54,30 +56,55 @@ def load_image_arrays(path: str | Path) -> ImageSet:
     return ImageSet(path.stem, x, labels, x_test, test_labels, False, source)
 
 
-def _images(values: np.ndarray, name: str) -> Tensor:
-    """Images (n, c, h, w), uint8 or float32."""
-    last, second = values.ndim == 4 and values.shape[3] in (1, 3), values.ndim == 4 and values.shape[1] in (1, 3)
-    if len(values) == 0 or values.ndim not in (3, 4) or (values.ndim == 4 and last == second):
+Layout = Literal["hw", "hwc", "chw"]
+
+
+def layout_of(shape: Sequence[int], name: str) -> Layout:
+    """How images (n, ...) of a shape are stored; ``name`` is for errors.
+
+    Example:
+        >>> layout_of((10, 28, 28), "x"), layout_of((10, 32, 32, 3), "x"), layout_of((10, 3, 32, 32), "x")
+        ('hw', 'hwc', 'chw')
+    """
+    last, second = len(shape) == 4 and shape[3] in (1, 3), len(shape) == 4 and shape[1] in (1, 3)
+    if len(shape) not in (3, 4) or shape[0] == 0 or (len(shape) == 4 and last == second):
         raise UserError(
             f"{name} must be images (n, h, w), (n, h, w, c) or (n, c, h, w) with c 1 or 3 and no doubt which, "
-            f"got shape {values.shape}"
+            f"got shape {tuple(shape)}"
         )
-    if values.ndim == 3:
-        values = values[:, None]
-    elif last:
-        values = values.transpose(0, 3, 1, 2)
+    return "hw" if len(shape) == 3 else "hwc" if last else "chw"
+
+
+def channels_first(values: np.ndarray, layout: Layout) -> np.ndarray:
+    """Images (n, c, h, w) of images in a layout."""
+    if layout == "hw":
+        return values[:, None]
+    return values.transpose(0, 3, 1, 2) if layout == "hwc" else values
+
+
+def _images(values: np.ndarray, name: str) -> Tensor:
+    """Images (n, c, h, w), uint8 or float32."""
+    values = channels_first(values, layout_of(values.shape, name))
     if values.dtype == np.uint8:
         return torch.from_numpy(np.ascontiguousarray(values))
-    if values.dtype.kind != "f":
-        raise UserError(f"{name} must be uint8 or float in [0, 1], got {values.dtype}; convert it")
-    if not (values.min() >= 0 and values.max() <= 1):  # also false for NaN
-        raise UserError(
-            f"{name} must be floats in [0, 1], got {values.min():g} to {values.max():g}; scale it, or store uint8"
-        )
+    check_kind(values.dtype, name)
+    check_range(values.min(), values.max(), name)
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
-def _numbers(y: np.ndarray | None, y_test: np.ndarray | None) -> tuple[Tensor | None, Tensor | None]:
+def check_kind(dtype: np.dtype, name: str) -> None:
+    """Refuse images that are neither bytes nor floats."""
+    if dtype != np.uint8 and dtype.kind != "f":
+        raise UserError(f"{name} must be uint8 or float in [0, 1], got {dtype}; convert it")
+
+
+def check_range(low: float, high: float, name: str) -> None:
+    """Refuse floats that are not from black to white."""
+    if not (low >= 0 and high <= 1):  # also false for NaN
+        raise UserError(f"{name} must be floats in [0, 1], got {low:g} to {high:g}; scale it, or store uint8")
+
+
+def numbered(y: np.ndarray | None, y_test: np.ndarray | None) -> tuple[Tensor | None, Tensor | None]:
     """Labels of any kind as 0, 1, ...: the same number for the same label in both parts."""
     given = [labels for labels in (y, y_test) if labels is not None]
     if not given:

@@ -1,11 +1,13 @@
 """Images kept as bytes: a batch becomes points only when it is asked for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gedi.data.shards import Shards
 from gedi.types import Points
 
 
@@ -49,7 +51,7 @@ class StoredImages:
     """Images on a device as they are stored, a quarter of the memory of points; indexing gives points.
 
     Args:
-        stored: (n, channels, height, width), uint8, or float in [0, 1]; may be memory-mapped.
+        stored: (n, channels, height, width), uint8, or float in [0, 1]; may be memory-mapped, or in shards.
         pixels: what makes points of them.
 
     Example:
@@ -58,7 +60,7 @@ class StoredImages:
         (torch.Size([5, 1, 8, 8]), torch.Size([2, 1, 8, 8]), 1.0)
     """
 
-    def __init__(self, stored: Tensor, pixels: Pixels) -> None:
+    def __init__(self, stored: Tensor | Shards, pixels: Pixels) -> None:
         self.stored = stored
         self.pixels = pixels
         self.shape = torch.Size([len(stored), *pixels(stored[:1]).shape[1:]])
@@ -74,11 +76,11 @@ class StoredImages:
         return StoredImages(self.stored.to(device, non_blocking=non_blocking), self.pixels)
 
 
-def chunks(x: Points, size: int) -> list[Tensor]:
-    """The points of a set, so many at a time.
+def chunks(x: Points, size: int) -> Iterator[Tensor]:
+    """The points of a set, so many at a time; no more are in memory.
 
     Example:
         >>> [len(part) for part in chunks(torch.zeros(5, 2), 2)]
         [2, 2, 1]
     """
-    return [x[start : start + size] for start in range(0, len(x), size)]
+    return (x[start : start + size] for start in range(0, len(x), size))

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from safetensors.torch import load_file
 from torch import Tensor
 
+from gedi.assess import in_memory
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
 from gedi.methods import has_clusters, has_density, walk_settings, with_method
@@ -82,12 +83,12 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     elif (data := load_data(config, Streams(config.seed))).test.shape[1] == 2:
         model, box = directory.load_model()
         points = load_file(directory.path / "model" / "points.safetensors")
-        title = "test data" if data.test_labels is None else "test data, true classes"
-        panels: list[Callable[[Axes], None]] = [
-            lambda ax: figures.scatter(ax, data.test[:], data.test_labels, title, box)
-        ]
+        test, labels = in_memory(data.test, data.test_labels)
+        found = in_memory(data.test, points["predicted"])[1]
+        title = "test data" if labels is None else "test data, true classes"
+        panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
         if has_clusters(config):
-            panels.append(lambda ax: figures.scatter(ax, data.test[:], points["predicted"], "clusters found", box))
+            panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
         if has_density(config):
             starts = data.test[torch.linspace(0, len(data.test) - 1, 8).long()]
             panels.append(

@@ -137,10 +137,10 @@ def test_moved_images_are_the_same_images():
 def test_chunks_together_are_all_points_in_order(size):
     images = StoredImages(some_bytes(), SETTINGS[-1])
     for x in (images, images[:]):
-        parts = chunks(x, size)
+        parts = list(chunks(x, size))
         assert [len(part) for part in parts] == [size] * (7 // size) + [7 % size] * (7 % size > 0)
         assert torch.equal(torch.cat(parts), images[:])
-    assert chunks(torch.zeros(0, 2), size) == []
+    assert list(chunks(torch.zeros(0, 2), size)) == []
 
 
 @pytest.mark.parametrize("pixels", SETTINGS)

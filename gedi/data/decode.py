@@ -1,0 +1,84 @@
+"""One image from a file, or from bytes that were found inside another."""
+
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from gedi.errors import UserError
+
+#: Only these are tried, whatever a file is called: some that Pillow knows would start other programs.
+_FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
+_GREY = ("1", "L", "LA", "La")
+_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # grey of 16 bits
+_ORIENTATION = 0x0112  # in Exif
+_LYING = (5, 6, 7, 8)  # orientations that exchange width and height
+
+
+class Header(NamedTuple):
+    """What an image says of itself before it is decoded."""
+
+    width: int
+    height: int
+    grey: bool
+
+
+def header_of(file: IO[bytes], name: str) -> Header:
+    """Size, upright, and colours of an image, without decoding it; ``name`` is for errors."""
+    try:
+        with Image.open(file, formats=_FORMATS) as picture:
+            # only where it has been read already: a PNG would be decoded to look for it
+            turned = "exif" in picture.info and picture.getexif().get(_ORIENTATION) in _LYING
+            width, height = picture.size[::-1] if turned else picture.size
+            return Header(width, height, picture.mode in (*_GREY, *_DEEP))
+    except Exception as error:
+        raise _unreadable(name, error) from None
+
+
+def is_grey(file: Path, name: str) -> bool:
+    """Whether a whole image has no colours; ``name`` is for errors."""
+    try:
+        with Image.open(file, formats=_FORMATS) as picture:
+            picture.verify()  # decoding alone does not miss the end of a PNG
+            return picture.mode in (*_GREY, *_DEEP)
+    except Exception as error:
+        raise _unreadable(name, error) from None
+
+
+def pixels_of(file: Path | IO[bytes], name: str, channels: int, side: int | None) -> np.ndarray:
+    """One image (c, h, w) uint8, upright.
+
+    Args:
+        file: where it is.
+        name: what errors call it.
+        channels: 3 gives colours, 1 grey; transparency is dropped.
+        side: it is cropped in the middle to a square and scaled to this; None leaves its size.
+
+    Example:
+        >>> import io
+        >>> held = io.BytesIO()
+        >>> Image.new("RGB", (40, 30), "red").save(held, "PNG")
+        >>> pixels_of(held, "red.png", 3, 8).shape
+        (3, 8, 8)
+    """
+    try:
+        with Image.open(file, formats=_FORMATS) as picture:
+            upright = ImageOps.exif_transpose(picture)
+            if upright.mode in _DEEP:
+                values = np.asarray(upright).astype(np.int64)
+                if values.min() < 0 or values.max() > 65535:
+                    raise ValueError(f"its values go from {values.min()} to {values.max()}, not 0 to 65535")
+                upright = Image.fromarray((values >> 8).astype(np.uint8))
+            if upright.mode == "P":  # a palette may hold transparency, which has no way to RGB of its own
+                upright = upright.convert("RGBA")
+            plain = upright.convert("RGB" if channels == 3 else "L")
+            if side is not None:
+                plain = ImageOps.fit(plain, (side, side), Image.Resampling.BICUBIC)
+            return np.asarray(plain).reshape(plain.height, plain.width, channels).transpose(2, 0, 1)
+    except Exception as error:  # a damaged image makes Pillow stumble in many ways
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: Exception) -> UserError:
+    return UserError(f"{name!r} must be an image, but cannot be read ({error}); mend it or take it away")
