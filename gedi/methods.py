@@ -289,12 +289,6 @@ def _stage(
     weights, sampling = stage.weights, config.sampling
     sampled = weights.generative > 0 or weights.penalty > 0
     sampler = langevin(config, box)
-    walks = _walks(config, weights)
-    if walks and config.data.name == "shards" and config.walk.refresh != 1:
-        raise UserError(
-            f"walks from every training point at once need all of them in memory, which shards are not for: with "
-            f"data.name=shards walk.refresh must be 1 (walk each batch), got {config.walk.refresh}"
-        )
     return Stage(
         name=name,
         iterations=stage.iterations,
@@ -309,7 +303,7 @@ def _stage(
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,
         merging=config.cluster.merge if weights.finer > 0 else (),
-        walk=walk_settings(config) if walks else None,
+        walk=walk_settings(config) if _walks(config, weights) else None,
         negatives=Negatives(
             sampling.chains,
             sampler,

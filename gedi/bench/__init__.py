@@ -4,6 +4,7 @@ from gedi.bench.findings import Subject
 from gedi.bench.growth import growths
 from gedi.bench.logic import logic
 from gedi.bench.losses import losses
+from gedi.bench.processes import processes
 from gedi.bench.samplers import samplers
 from gedi.bench.steps import steps
 
@@ -14,6 +15,7 @@ SUBJECTS: dict[str, Subject] = {
     "losses": losses,
     "logic": logic,
     "growth": growths,
+    "processes": processes,
 }
 
 __all__ = ["SUBJECTS"]

@@ -13,6 +13,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from gedi.data import is_sharded
 from gedi.errors import UserError
 from gedi.nn import Energy, Model
 from gedi.processes import Processes
@@ -112,6 +113,11 @@ class Trainer:
                 raise UserError(
                     f"{stage.name}.batch_size must be at most the number of training points, "
                     f"got {stage.batch_size} for {len(train)} points; use {len(train)} or fewer"
+                )
+            if stage.walk is not None and not stage.walk.every_step and is_sharded(train):
+                raise UserError(
+                    f"walks from every training point at once need all of them in memory, which shards are not for: "
+                    f"walk.refresh must be 1 (walk each batch), got {stage.walk.refresh}"
                 )
         self.processes = Processes(fabric.global_rank, fabric.world_size)
         self.legs = [
