@@ -83,7 +83,7 @@ def main() -> None:
     config = parse(preset("circles"))
     step1, run = stepper("stage1")
     step2, run2 = stepper("stage2")
-    model = build_model(config, 2, 2, Streams(0))
+    model = build_model(config, (2,), 2, Streams(0))
     reference = Reference(model, config, run.box)
     x = run.data.train[: config.stage1.batch_size]
     walk = run2.trainer.legs[run2.trainer.leg].stage.walk
