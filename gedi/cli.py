@@ -60,7 +60,7 @@ def run(
     logger: Annotated[
         list[str] | None, typer.Option(help="tensorboard, or package.Class:key=value,... of a Fabric logger")
     ] = None,
-    compiled: Annotated[bool, typer.Option("--compile", help="compile the encoder; pays on long runs")] = False,
+    compiled: Annotated[bool, typer.Option("--compile", help="compile the encoders, if a compiler is there")] = False,
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
     config = _config(target, profile, seed, settings or [])

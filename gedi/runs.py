@@ -38,6 +38,7 @@ from gedi.methods import (
     with_method,
 )
 from gedi.nn import Model
+from gedi.nn.compiled import compile_encoder
 from gedi.processes import EndedElsewhere
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
@@ -234,7 +235,7 @@ def prepare(
         config: the settings.
         fabric: device, precision and processes; see :func:`gedi.devices.make_fabric`. It is launched here, once
             everything given has been checked. None is this process on the CPU.
-        compiled: compile the encoders with ``torch.compile``; pays for long runs on large networks.
+        compiled: compile the encoders with ``torch.compile`` where that works; see docs/speed.md for where it pays.
         data_dir: where image files are looked for first.
         data: points of your own in place of those the config names.
         constraint: one of your own in place of the one the config names.
@@ -261,7 +262,7 @@ def prepare(
     if compiled:
         for part in (model.encoder, model.generative_encoder):
             if part is not None:
-                part.compile()
+                compile_encoder(part, data.train.shape[1:])
     trainer = Trainer(
         model,
         train_points,

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -21,7 +21,7 @@ from gedi.bench.timing import Effort, Turns
 from gedi.bench.workloads import Workload, addition, images, toy
 
 _ROUNDS = 3
-_WORKLOADS = {
+_WORKLOADS: dict[str, Callable[[], Workload]] = {
     "image step, F = 32, batch 64": lambda: images(32),
     "addition step, 60 triplets": addition,
     "toy step, stage 2, batch 128": lambda: toy("stage2"),
@@ -81,7 +81,7 @@ def _steps(work: str, size: int, threads: int) -> float:
 def _work(work: str, threads: int, turn: float = 3.0) -> None:
     """Take steps for a while; every process must take as many, so the first one's clock decides."""
     torch.set_num_threads(threads)
-    load: Workload = _WORKLOADS[work]()
+    load = _WORKLOADS[work]()
     torch.set_num_threads(threads)  # launching sets its own
     group = load.prepared.trainer.processes
     for _ in range(3):

@@ -27,12 +27,12 @@ class Box:
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n uniform points."""
         unit = torch.rand(n, *self.low.shape, generator=generator, device=self.low.device, dtype=self.low.dtype)
-        return self.low + (self.high - self.low) * unit
+        return torch.lerp(self.low, self.high, unit)
 
     def clamp(self, x: Tensor) -> Tensor:
         """Each point moved to the nearest one inside."""
-        return torch.minimum(torch.maximum(x, self.low), self.high)
+        return torch.clamp(x, self.low, self.high)
 
     def contains(self, x: Tensor) -> Tensor:
         """Which points lie inside: (n, *shape) -> (n,)."""
-        return ((x >= self.low) & (x <= self.high)).flatten(1).all(dim=1)
+        return (self.clamp(x) == x).flatten(1).all(dim=1)

@@ -27,6 +27,10 @@ class Chain(NamedTuple):
         """Chains that stand at ``x``."""
         return cls(x, *energy_and_score(energy, x))
 
+    def split(self, n: int) -> list["Chain"]:
+        """The chains in parts of n."""
+        return list(map(Chain, *(torch.split(part, n) for part in self)))
+
     def move(self, accept: Tensor, proposal: "Chain") -> "Chain":
         """The proposal where accepted, the old place elsewhere."""
         wide = _as_column(accept, self.x)
@@ -92,13 +96,15 @@ class Langevin:
         proposal = Chain.at(energy, x)
         if not self.metropolis:
             return proposal, torch.ones_like(proposal.energy, dtype=torch.bool)
-        # log of  p(x') q(x | x') / p(x) q(x' | x);  the noise that would lead back gives q(x | x')
-        back = (chain.x - x - self._drift(proposal.score)) / self.noise
-        log_ratio = (chain.energy - proposal.energy) / self.temperature
-        log_ratio = log_ratio + (epsilon.square() - back.square()).flatten(1).sum(1) / 2
+        # log of  q(x | x') / q(x' | x):  the noise that would lead back is -(epsilon + k t) with k = alpha / sigma and
+        # t the sum of both scores, so the difference of squares is  -k t . (epsilon + k t / 2)
+        k = self.alpha / self.noise
+        both = self._limited(chain.score) + self._limited(proposal.score)
+        back = (both * torch.add(epsilon, both, alpha=k / 2)).flatten(1).sum(dim=1)
+        log_ratio = torch.sub((chain.energy - proposal.energy) / self.temperature, back, alpha=k)
         accept = _accept(log_ratio, generator)
         if self.box is not None:
-            accept = accept & self.box.contains(x)
+            accept &= self.box.contains(x)
         return chain.move(accept, proposal), accept
 
     @torch.no_grad()
@@ -117,21 +123,19 @@ class Langevin:
     @torch.no_grad()
     def go_on(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, float]:
         """``steps`` moves of chains that know where they stand, and the share of moves accepted."""
-        accepted = chain.x.new_zeros(())
+        accepted = torch.zeros((), device=chain.x.device, dtype=torch.long)
         for _ in range(self.steps):
             chain, accept = self.step(energy, chain, generator)
-            accepted += accept.float().mean()
-        return chain, accepted.item() / max(self.steps, 1)
+            accepted += torch.count_nonzero(accept)
+        return chain, accepted.item() / max(self.steps * len(chain.x), 1)
 
     def _move(self, x: Tensor, score: Tensor, epsilon: Tensor) -> Tensor:
         """Where a move leads; plain ones stay in the box, adjusted ones are refused if they leave it."""
-        x = x + self._drift(score) + self.noise * epsilon
+        x = torch.add(x, self._limited(score), alpha=self.alpha).add_(epsilon, alpha=self.noise)
         return self.box.clamp(x) if self.box is not None and not self.metropolis else x
 
-    def _drift(self, score: Tensor) -> Tensor:
-        if self.clip is not None:
-            score = score.clamp(-self.clip, self.clip)
-        return self.alpha * score
+    def _limited(self, score: Tensor) -> Tensor:
+        return score if self.clip is None else score.clamp(-self.clip, self.clip)
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,21 @@ class Teleport:
     def step(self, energy: EnergyFn, chain: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
         """One proposal for every chain, and which were accepted (n,)."""
         proposal = Chain.at(energy, self.box.sample(len(chain.x), generator))
+        return self._jump(chain, proposal, generator)
+
+    @torch.no_grad()
+    def begin(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, jumps: int = 1) -> Chain:
+        """Chains that stand at ``x``, after so many jumps.
+
+        Where a jump leads does not depend on where a chain stands, so start and proposals are evaluated in one call.
+        """
+        places = [x, *(self.box.sample(len(x), generator) for _ in range(jumps))]
+        chain, *proposals = Chain.at(energy, torch.cat(places)).split(len(x))
+        for proposal in proposals:
+            chain, _ = self._jump(chain, proposal, generator)
+        return chain
+
+    def _jump(self, chain: Chain, proposal: Chain, generator: torch.Generator) -> tuple[Chain, Tensor]:
         accept = _accept((chain.energy - proposal.energy) / self.temperature, generator)
         return chain.move(accept, proposal), accept
 

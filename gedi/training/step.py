@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gedi.nn import Model
 from gedi.processes import Processes
 from gedi.random import Streams
-from gedi.sampling import Chain, ReplayBuffer
+from gedi.sampling import ReplayBuffer
 from gedi.training.stage import Negatives, Stage, StepOutputs, Walk
 from gedi.types import EnergyFn
 from gedi.views import gaussian_noise, manifold_walk
@@ -140,9 +140,7 @@ def draw_negatives(
     if settings.reinit > 0:
         x = buffer.restart(x, settings.initial.sample(len(x), generator), settings.reinit, generator)
     if settings.teleports:
-        chain = Chain.at(energy, x)
-        for _ in range(settings.teleports):
-            chain, _ = settings.teleport.step(energy, chain, generator)
+        chain = settings.teleport.begin(energy, x, generator, settings.teleports)
         chain, acceptance = settings.langevin.go_on(energy, chain, generator)
         x = chain.x
     else:

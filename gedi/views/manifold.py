@@ -91,16 +91,16 @@ def manifold_walk(
         g = energy_and_score(energy, (point + delta).view(shape))[1].flatten(1)
         scale = g.abs().amax(dim=1, keepdim=True)  # squares of the raw score may leave the number range
         unit = F.normalize(g / scale.clamp_min(torch.finfo(g.dtype).tiny), dim=1)
-        move = delta - (unit * delta).sum(dim=1, keepdim=True) * unit
+        move = torch.addcmul(delta, (unit * delta).sum(dim=1, keepdim=True), unit, value=-1)
         if corrector > 0:
             climb = corrector * (g * unit).sum(dim=1, keepdim=True)
-            move = move + climb.clamp_max(radius) * unit
+            move = torch.addcmul(move, climb.clamp_max(radius), unit)
         point = point + move
         if relax is not None:
             start, point = point, relax(energy, point.view(shape), generator).flatten(1)
             move = move + point - start
         if direction == "carried":
-            delta = F.normalize(inertia * delta + (1 - inertia) * move, dim=1) * length
+            delta = F.normalize(torch.lerp(move, delta, inertia), dim=1) * length
         if every and ((t + 1) % every == 0 or t + 1 == steps):
             path.append(point.view(shape))
     return torch.stack(path) if every else point.view(shape)

@@ -63,6 +63,32 @@ def test_along_works_in_half_the_precision(activation):
     assert value.dtype == gradient.dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("inputs", [1, 3, 20])
+@pytest.mark.parametrize("points", [1, 8, 9, 50])
+def test_many_points_in_parts_are_the_points_together(monkeypatch, inputs, points):
+    net = MLP(inputs, (7, 6), 4, first="sine").double()
+    direction, x = torch.randn(4, dtype=torch.float64), torch.randn(points, inputs, dtype=torch.float64)
+    together = net.along(direction, x)
+    monkeypatch.setattr("gedi.nn.mlp._CACHED", 8 * 6 * 8)  # eight rows of the last hidden layer
+    rows = []
+    net.layers[0].register_forward_hook(lambda layer, args, z: rows.append(len(z)))
+    with torch.no_grad():
+        in_parts = net.along(direction, x)
+    assert sum(rows) == points
+    assert max(rows) <= 8
+    for part, whole in zip(in_parts, together, strict=True):
+        torch.testing.assert_close(part, whole, rtol=1e-12, atol=1e-12)
+
+
+def test_with_a_graph_points_stay_together(monkeypatch):
+    net = MLP(2, (7, 6), 4)
+    monkeypatch.setattr("gedi.nn.mlp._CACHED", 1)
+    rows = []
+    net.layers[0].register_forward_hook(lambda layer, args, z: rows.append(len(z)))
+    net.along(torch.randn(4), torch.randn(30, 2))
+    assert rows == [30]
+
+
 def test_along_is_linear_in_the_direction():
     net = encoder("silu", "sine", 2)
     u, v = torch.randn(2, 4, dtype=torch.float64)

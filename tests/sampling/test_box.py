@@ -41,6 +41,10 @@ def test_a_point_is_inside_only_if_every_coordinate_is():
     assert BOX.contains(x).tolist() == [True, False, False, True]
 
 
+def test_a_point_that_is_no_number_is_not_inside():
+    assert BOX.contains(torch.tensor([[torch.nan, 3.0], [torch.inf, 3.0], [0.0, 3.0]])).tolist() == [False, False, True]
+
+
 def test_a_box_of_images_contains_and_samples_images(g):
     box = Box(torch.zeros(1, 4, 4), torch.ones(1, 4, 4))
     x = box.sample(5, g)

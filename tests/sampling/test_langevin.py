@@ -106,6 +106,34 @@ def test_a_rejected_chain_stays_where_it_was_with_its_own_energy_and_score(g):
     torch.testing.assert_close(after.score, -after.x)
 
 
+@pytest.mark.parametrize("clip", [None, 0.7])
+@pytest.mark.parametrize(("noise", "step_size"), [(0.8, None), (0.5, 0.5), (1.0, 0.1)])
+def test_moves_are_accepted_by_the_ratio_of_both_densities_and_both_proposals(seeded, clip, noise, step_size):
+    """The rule by the book: log p(x') q(x | x') - log p(x) q(x' | x), with q the Gaussian of a move."""
+    quartic = lambda x: x.pow(4).sum(1) / 4  # noqa: E731
+    sampler = Langevin(noise=noise, step_size=step_size, metropolis=True, clip=clip)
+    with torch.no_grad():
+        before = Chain.at(quartic, 1.5 * torch.randn(2000, 2, dtype=torch.float64))
+    _, accepted = sampler.step(quartic, before, seeded(3))
+
+    draws = seeded(3)
+    epsilon = torch.randn(2000, 2, generator=draws, dtype=torch.float64)
+    uniform = torch.rand(2000, generator=draws, dtype=torch.float64)
+
+    def mean(x):
+        drift = -x.pow(3)
+        return x + sampler.alpha * (drift if clip is None else drift.clamp(-clip, clip))
+
+    def log_q(to, start):
+        return -(to - mean(start)).square().sum(1) / (2 * noise**2)
+
+    x, y = before.x, mean(before.x) + noise * epsilon
+    log_p = lambda x: -quartic(x) / sampler.temperature  # noqa: E731
+    by_hand = uniform.log() < log_p(y) + log_q(x, y) - log_p(x) - log_q(y, x)
+    assert torch.equal(accepted, by_hand)
+    assert 0 < accepted.sum() < 2000
+
+
 def test_the_acceptance_is_the_share_of_moves_made(g):
     x = torch.zeros(1000, 1)
     moved, acceptance = Langevin(noise=2.0, metropolis=True).run(lambda x: 3 * gaussian(x), x, g)
@@ -270,3 +298,39 @@ def test_the_same_seed_gives_the_same_jumps_bit_for_bit(seeded):
     methods = [Langevin(noise=0.25, metropolis=True, box=walls), Teleport(walls)]
     first, again = (alternate(methods, two_halves(100), 20, seeded(2)).x for _ in range(2))
     assert torch.equal(first, again)
+
+
+def test_chains_that_begin_with_a_jump_are_chains_that_then_jump(seeded):
+    walls, x = box(-4, 4), two_halves(200)
+    at_once = Teleport(walls).begin(wells, x, seeded(5))
+    with torch.no_grad():
+        in_turn, _ = Teleport(walls).step(wells, Chain.at(wells, x), seeded(5))
+    assert (at_once.x != x).any()
+    assert (at_once.x == x).any()
+    for one, other in zip(at_once, in_turn, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_chains_and_where_they_may_jump_to_are_evaluated_in_one_call(seeded):
+    rows = []
+
+    def counted(x):
+        rows.append(len(x))
+        return wells(x)
+
+    chain = Teleport(box(-4, 4)).begin(counted, two_halves(10), seeded(0), jumps=3)
+    assert rows == [40]
+    assert len(chain.x) == 10
+
+
+def test_no_jumps_begin_where_they_are(g):
+    chain = Teleport(box(-4, 4)).begin(wells, two_halves(10), g, jumps=0)
+    assert torch.equal(chain.x, two_halves(10))
+    torch.testing.assert_close(chain.energy, wells(chain.x))
+
+
+def test_many_jumps_at_the_beginning_sample_the_density(g):
+    slope = lambda x: -(1e-6 + x).log().sum(1)  # noqa: E731  p(x) = 2 x on the unit interval
+    chain = Teleport(box(0, 1)).begin(slope, torch.full((N, 1), 0.5), g, jumps=40)
+    assert math.isclose(chain.x.mean().item(), 2 / 3, abs_tol=0.01)
+    assert math.isclose(chain.x.square().mean().item(), 1 / 2, abs_tol=0.01)

@@ -89,18 +89,23 @@ def test_a_batch_is_made_of_plain_tensors_and_the_step_has_the_gradient_of_its_o
 
 
 @pytest.mark.parametrize(
-    ("settings", "steps", "evaluations"),
-    [((), 3, 3), ((), 0, 0), (ADJUSTED, 3, 5), (("sampling.metropolis=true", "sampling.step_size=null"), 3, 4)],
+    ("settings", "steps", "evaluated"),
+    [
+        ((), 3, [8] * 3),
+        ((), 0, []),
+        (ADJUSTED, 3, [16, 8, 8, 8]),
+        (("sampling.metropolis=true", "sampling.step_size=null"), 3, [8] * 4),
+    ],
 )
-def test_a_draw_costs_an_evaluation_a_move_and_one_more_where_moves_are_judged(settings, steps, evaluations):
-    """Judged moves need the energy where the chain stands; each teleport is a move."""
+def test_a_draw_costs_an_evaluation_a_move_and_one_more_where_moves_are_judged(settings, steps, evaluated):
+    """Judged moves need the energy where the chain stands; where a jump leads is evaluated in the same call."""
     model, stage, buffer, _ = parts(tiny(*settings))
     negatives = replace(stage.negatives, langevin=replace(stage.negatives.langevin, steps=steps))
     rows = []
     model.generative_encoder.register_forward_hook(lambda module, args, latent: rows.append(len(latent)))
     model.encoder.register_forward_hook(lambda module, args, latent: rows.append(-1))
     draw_negatives(negatives, model.energy, buffer, torch.Generator().manual_seed(0))
-    assert rows == [8] * evaluations
+    assert rows == evaluated
 
 
 def live_tensors():
