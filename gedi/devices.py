@@ -12,7 +12,6 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 from gedi.errors import UserError, unknown
-from gedi.processes import Processes
 
 Kind = Literal["ddp", "fsdp"]
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
@@ -64,14 +63,10 @@ def make_fabric(
         raise UserError(f"--accelerator {accelerator}, --devices {devices}: {_first_line(error)}") from error
 
 
-def processes_of(fabric: Fabric) -> Processes:
-    """The processes of a Fabric that was launched."""
-    return Processes(fabric.global_rank, fabric.world_size)
-
-
 def share_cores(devices: int, threads: int | None = None) -> None:
-    """Threads of this process: so many, or its part of the machine's cores."""
-    torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // devices))
+    """Threads of this process, one of ``devices`` on this machine: so many, or its part of the cores."""
+    here, _ = _of_torchrun() or (devices, 1)
+    torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // here))
 
 
 def _of_torchrun() -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from gedi.config import override, parse
+from gedi.devices import make_fabric
 from gedi.errors import UserError
 from gedi.presets import preset
 from gedi.runs import RunDirectory, execute, prepare, train
@@ -139,7 +140,7 @@ def test_what_takes_other_points_is_refused_in_one_line(encoder, reason):
 
 @pytest.mark.parametrize("own", [True, False])
 def test_mixed_precision_trains_and_keeps_weights_and_chains_whole(own):
-    run = prepared(Own() if own else None, precision="bf16-mixed")
+    run = prepared(Own() if own else None, fabric=make_fabric(precision="bf16-mixed"))
     parts = set()
     run.trainer.model.encoder.register_forward_hook(lambda module, args, latent: parts.add(latent.dtype))
     log = logged(run)
@@ -154,7 +155,7 @@ def test_mixed_precision_trains_and_keeps_weights_and_chains_whole(own):
 def test_mixed_precision_is_near_full_precision_and_not_the_same():
     losses = []
     for precision in ("32-true", "bf16-mixed"):
-        run = prepared(Own(), "stage1.iterations=0", precision=precision)
+        run = prepared(Own(), "stage1.iterations=0", fabric=make_fabric(precision=precision))
         losses.append(next(record["loss"] for record in logged(run) if "loss" in record))
     assert losses[0] != losses[1]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)

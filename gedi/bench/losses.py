@@ -68,6 +68,7 @@ def cases(
         "agreement": case(ours.agreement, textbook.agreement, "logits", "other"),
         "balance": case(ours.balance, textbook.balance, "logits"),
         "Barlow Twins": case(ours.barlow_twins, textbook.barlow_twins, "embedding", "view"),
+        "contrastive": case(ours.contrastive, textbook.contrastive, "embedding", "view"),
     }
 
 

@@ -96,3 +96,10 @@ def barlow_twins(embedding: Tensor, other: Tensor, off_diagonal: float = 5e-3) -
     identity = torch.eye(len(correlation), dtype=correlation.dtype)
     difference = (correlation - identity) ** 2
     return (difference * identity).sum() + off_diagonal * (difference * (1 - identity)).sum()
+
+
+def contrastive(embedding: Tensor, other: Tensor, temperature: float = 0.1) -> Tensor:
+    """InfoNCE by exponentials of cosines: a pair's own over the sum of its row, and of its column."""
+    e = torch.exp(F.cosine_similarity(embedding[:, None], other[None], dim=2) / temperature)  # (n, n)
+    own = torch.diagonal(e)
+    return -(torch.log(own / e.sum(dim=1)).mean() + torch.log(own / e.sum(dim=0)).mean()) / 2

@@ -19,8 +19,8 @@ def compile_encoder(encoder: nn.Module, shape: Sequence[int]) -> bool:
         Whether it is compiled now.
     """
     parameter = next(encoder.parameters(), torch.empty(0))
-    encoder.compile()
     try:
+        encoder.compile()
         x = torch.zeros(2, *shape, device=parameter.device, dtype=parameter.dtype, requires_grad=True)
         torch.autograd.grad(encoder(x).sum(), x)  # as samplers ask for it
     except Exception:  # no compiler, no headers, an operation it does not know: each raises in its own way

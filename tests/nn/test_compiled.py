@@ -29,6 +29,7 @@ def test_an_encoder_that_cannot_be_compiled_stays_as_it_was(monkeypatch):
     assert torch.equal(ours(x), plain(x))
 
 
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own making
 def test_an_own_module_that_refuses_the_trial_is_left_alone_too():
     class Picky(nn.Module):
         def forward(self, x):

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -31,12 +32,12 @@ def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"
     path.write_text(PROGRAM)
 
-    def start(out, *options, devices=2, launcher=(), settings=TINY):
+    def start(out, *options, devices=2, launcher=(), settings=TINY, **variables):
         name, *changes = settings
         words = [name, "--out", str(out), *(word for change in changes for word in ("--set", change)), *options]
         number = [] if launcher else ["--devices", str(devices)]
         command = [sys.executable, *launcher, str(path), "run", *words, *number]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
         return subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -146,6 +147,21 @@ def test_torchrun_starts_the_same_run(whole, program, tmp_path):
     code, _, error = finish(program(tmp_path / "run", launcher=launcher))
     assert code == 0, error
     assert learnt(tmp_path / "run") == learnt(whole)
+
+
+def test_two_machines_make_the_same_run(whole, program, tmp_path):
+    """Two programs started by hand, as on two machines; only the first one's folder is written to."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    paths = [tmp_path / "first", tmp_path / "second"]
+    machines = [
+        program(path, "--num-nodes", "2", devices=1, NODE_RANK=str(rank), **meeting) for rank, path in enumerate(paths)
+    ]
+    for code, _, error in map(finish, machines):
+        assert code == 0, error
+    assert learnt(paths[0]) == learnt(whole)
+    assert not paths[1].exists()
 
 
 def test_weights_spread_over_processes_train_alike(whole, program, tmp_path):

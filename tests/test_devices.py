@@ -1,0 +1,70 @@
+"""Where a run is computed: what is refused before anything starts, and how processes are counted."""
+
+import os
+
+import pytest
+import torch
+from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy
+
+from gedi.config import override, parse
+from gedi.devices import make_fabric, share_cores
+from gedi.errors import UserError
+from gedi.presets import preset
+from gedi.runs import prepare
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accelerator": "gpus"}, "unknown accelerator 'gpus'"),
+        ({"strategy": "dp"}, "unknown strategy 'dp': did you mean 'ddp'"),
+        ({"precision": "bf16"}, "unknown precision 'bf16': did you mean 'bf16-mixed'"),
+        ({"devices": 0}, "--devices and --num-nodes must be at least 1, got 0 and 1"),
+        ({"strategy": "fsdp"}, "it needs --devices or --num-nodes above 1"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        make_fabric(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_there_is_told():
+    with pytest.raises(UserError, match="--accelerator cuda, --devices 1: "):
+        make_fabric("cuda")
+
+
+def test_one_process_has_no_strategy_and_several_have_the_one_asked_for():
+    assert make_fabric().world_size == 1
+    assert isinstance(make_fabric(devices=2).strategy, DDPStrategy)
+    assert isinstance(make_fabric(devices=2, strategy="fsdp").strategy, ModelParallelStrategy)
+
+
+def test_torchrun_says_how_many_there_are(monkeypatch):
+    torchrun = {"RANK": 5, "LOCAL_RANK": 1, "WORLD_SIZE": 8, "LOCAL_WORLD_SIZE": 4, "GROUP_RANK": 1}
+    for name, value in {**torchrun, "TORCHELASTIC_RUN_ID": "x", "MASTER_ADDR": "here", "MASTER_PORT": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    fabric = make_fabric()
+    assert (fabric.world_size, fabric.global_rank) == (8, 5)
+
+
+def test_cores_are_shared_among_the_processes_of_a_machine(monkeypatch):
+    before = torch.get_num_threads()
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    try:
+        for devices, threads, expected in ((1, None, 6), (2, None, 3), (7, None, 1), (2, 1, 1)):
+            share_cores(devices, threads)
+            assert torch.get_num_threads() == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_the_state_of_a_run_has_the_scale_of_half_precision():
+    run = prepare(parse(override(preset("moons"), ["data.n_train=200", "sampling.buffer=200"])))
+    plugin = run.trainer.fabric.strategy.precision
+    plugin.state_dict = lambda: {"scale": 1024.0}
+    taken = []
+    plugin.load_state_dict = taken.append
+    run.trainer.load_state_dict(run.trainer.state_dict())
+    assert taken == [{"scale": 1024.0}]
