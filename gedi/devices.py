@@ -85,6 +85,8 @@ def _strategy(kind: str, size: int) -> Strategy:
 
 
 def _spread(network: nn.Module, mesh: Any) -> nn.Module:
+    for parameter in network.parameters():
+        parameter.data = parameter.data.contiguous()  # it refuses channels-last ones
     # one unit: samplers ask for all of the energy's weights many times a step, so they stay until the backward pass
     fully_shard(network, mesh=mesh["data_parallel"], reshard_after_forward=False)
     return network

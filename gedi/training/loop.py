@@ -318,7 +318,8 @@ class Trainer:
         self.leg += 1
         if leg.restart is None:
             return
-        loss = float(torch.stack(self._tail).mean()) if self._tail else math.inf
+        # the first process's word counts: machines may round differently
+        loss = self.processes.of_first(lambda: float(torch.stack(self._tail).mean()) if self._tail else math.inf)
         if not self.selection_losses or loss < min(self.selection_losses):
             self.best = self._branch()
         self.selection_losses.append(loss)
@@ -335,25 +336,29 @@ class Trainer:
 
     def _align(self, leg: Leg) -> None:
         """Give the clusters the names that fit the constraint best, if its loss drops. No label takes part."""
-        naming = leg.stage.naming
-        assert naming is not None
-        self._refuse_bad_weights(leg)
-        grouped = self.train[: self.groups * self.group_size]
-        self._propose(
-            leg, "align", lambda: align_prototypes(self.model, grouped, naming, self._look(leg), self.streams["align"])
-        )
+
+        def search() -> Proposal:
+            assert leg.stage.naming is not None
+            grouped = self.train[: self.groups * self.group_size]
+            return align_prototypes(self.model, grouped, leg.stage.naming, self._look(leg), self.streams["align"])
+
+        self._propose(leg, "align", search)
 
     def _merge(self, leg: Leg) -> None:
         """Merge the clusters from finer ones, if the cluster loss drops. No label takes part."""
-        self._refuse_bad_weights(leg)
-        some = self.train[some_of(len(self.train), self.streams["merge"])]
-        self._propose(leg, "merge", lambda: merge_prototypes(self.model, some, self._look(leg), self.streams["merge"]))
+
+        def search() -> Proposal:
+            some = self.train[some_of(len(self.train), self.streams["merge"])]
+            return merge_prototypes(self.model, some, self._look(leg), self.streams["merge"])
+
+        self._propose(leg, "merge", search)
 
     def _look(self, leg: Leg) -> Augment:
         return lambda x, generator: augmented(leg.stage, x, generator)
 
     def _propose(self, leg: Leg, event: str, search: Callable[[], Proposal]) -> None:
         """Use a proposal of the first process if it is better, and log it either way."""
+        self._refuse_bad_weights(leg)
         with gathered(self._module):
             found = self.processes.of_first(search)
         if found.improves:
@@ -422,8 +427,9 @@ class Trainer:
         """Look at the training; where all is well it is kept as a place to go back to."""
         figures = figures_of_terms(stage, values, batch.progress) | self._sizes()
         if stage.negatives is not None and batch.negatives is not None:
-            energy = None if batch.noised is not None else self.model.energy
-            figures |= figures_of_chains(stage.negatives, batch.negatives, energy)
+            with gathered(self._module):
+                energy = None if batch.noised is not None else self.model.energy
+                figures |= figures_of_chains(stage.negatives, batch.negatives, energy)
         worst = self.processes.highest(torch.stack([figure.float() for figure in figures.values()]))
         numbers = worst.tolist()  # one wait for the device
         finding = self.guard.look(dict(zip(figures, numbers, strict=True)))

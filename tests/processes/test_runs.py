@@ -27,6 +27,13 @@ TINY = [
 ]
 
 
+IMAGES = [
+    *("digits", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8", "guard.every=10"),
+    *("stage1.iterations=40", "stage1.batch_size=8", "stage2.iterations=40", "stage2.batch_size=32"),
+    *("sampling.buffer=64", "sampling.chains=8", "sampling.steps=2", "log_every=10"),
+]
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"
@@ -171,6 +178,18 @@ def test_weights_spread_over_processes_train_alike(whole, program, tmp_path):
     assert len(ours) == len(theirs)
     for a, b in zip(ours[:20], theirs[:20], strict=True):  # later on roundings grow
         assert a["loss"] == pytest.approx(b["loss"], rel=1e-3)
+
+
+def test_weights_spread_over_processes_train_on_images_too(program, tmp_path):
+    """Two encoders, the guard's look at the energy, and prototypes that are merged by the first process."""
+    code, _, error = finish(program(tmp_path / "run", "--strategy", "fsdp", settings=IMAGES))
+    assert code == 0, error
+    records = RunDirectory.open(tmp_path / "run").metrics()
+    assert [record["prototypes"] for record in records if record.get("event") == "merge"][0] == "redrawn"
+    gaps = [record["generative"] for record in records if "generative" in record]
+    assert gaps[-1] < gaps[0]  # the energy learns to tell data from samples
+    model, _ = RunDirectory.open(tmp_path / "run").load_model()
+    assert all(x.isfinite().all() for x in model.state_dict().values())
 
 
 @pytest.mark.parametrize(
