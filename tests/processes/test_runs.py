@@ -185,7 +185,7 @@ def test_weights_spread_over_processes_train_on_images_too(program, tmp_path):
     code, _, error = finish(program(tmp_path / "run", "--strategy", "fsdp", settings=IMAGES))
     assert code == 0, error
     records = RunDirectory.open(tmp_path / "run").metrics()
-    assert [record["prototypes"] for record in records if record.get("event") == "merge"][0] == "redrawn"
+    assert next(record["prototypes"] for record in records if record.get("event") == "merge") == "redrawn"
     gaps = [record["generative"] for record in records if "generative" in record]
     assert gaps[-1] < gaps[0]  # the energy learns to tell data from samples
     model, _ = RunDirectory.open(tmp_path / "run").load_model()
