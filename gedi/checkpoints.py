@@ -69,7 +69,8 @@ class Checkpoints:
             content = memoryview(path.read_bytes())
             header, payload = content[:_HEADER], content[_HEADER:]
             if header == _MAGIC + _digest(payload) + b"\n":
-                state: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)
+                # on the CPU: a run may go on elsewhere than on the device it was saved from
+                state: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
                 return state
             self.damaged.append(path)
         if self.damaged:

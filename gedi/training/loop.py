@@ -276,16 +276,16 @@ class Trainer:
         self._absent = others[self.processes.size - 1 :]
         self._restore(self._of_this(state))
         self.batches = self._new_batches(state["batch_size"])
-        self.batches.load_state_dict(state["batches"])
+        self.batches.load_state_dict(self.fabric.to_device(state["batches"]))
         self.average = self._averages(state["average"])
         self.walker = None
         if state["walker"] is not None:
             self.walker = self._energy_now()
             self.walker.encoder.load_state_dict(state["walker"]["encoder"])
             self.walker.direction.copy_(state["walker"]["direction"])
-        self.walked = state["walked"]
+        self.walked = None if state["walked"] is None else self.fabric.to_device(state["walked"])
         self.trunk, self.best = (state[name] and self._of_this(state[name]) for name in ("trunk", "best"))
-        self.selection_losses, self._tail = state["selection_losses"], state["tail"]
+        self.selection_losses, self._tail = state["selection_losses"], self.fabric.to_device(state["tail"])
         self.seconds = dict(state["seconds"])
         self.guard.load_state_dict(state["guard"], self._of_this)
         self.fabric.strategy.precision.load_state_dict(state["precision"])
@@ -360,9 +360,9 @@ class Trainer:
         """Use a proposal of the first process if it is better, and log it either way."""
         self._refuse_bad_weights(leg)
         with gathered(self._module):
-            found = self.processes.of_first(search)
+            found = self.processes.of_first(lambda: search().to("cpu"))
         if found.improves:
-            self._replace_prototypes(found)
+            self._replace_prototypes(found.to(self.fabric.device))
         record: State = {"stage": leg.stage.name, "iteration": self.iteration}
         if leg.restart is not None:
             record["restart"] = leg.restart
@@ -378,8 +378,7 @@ class Trainer:
         """New prototypes, and all that is kept beside them."""
         prototypes = self.model.prototypes.weight
         assert isinstance(prototypes, Tensor)
-        new = found.prototypes.to(prototypes.device)
-        order = None if found.permutation is None else found.permutation.to(prototypes.device)
+        new, order = found.prototypes, found.permutation
         for moment in self.optimizer.state.get(prototypes, {}).values():
             if moment.shape == prototypes.shape:
                 old = whole(moment)
@@ -440,11 +439,12 @@ class Trainer:
 
     def _sizes(self) -> dict[str, Tensor]:
         moments = [x for state in self.optimizer.state.values() for name, x in state.items() if name != "step"]
-        return {
+        sizes = {
             "weights": size([*self.model.state_dict().values(), *self.average]),
             "gradients' moments": size(moments),
             "chains": size([self.buffer.chains]),
         }
+        return {name: total.to(self.fabric.device) for name, total in sizes.items()}  # of nothing it is on the CPU
 
     def _finite(self) -> bool:
         return bool(self.processes.highest(torch.stack(list(self._sizes().values()))).isfinite().all())
@@ -536,7 +536,7 @@ class Trainer:
 
     def _averages(self, whole_ones: list[Tensor]) -> list[Tensor]:
         parameters = self.model.parameters()
-        return [like(x.clone(), p) for x, p in zip(whole_ones, parameters, strict=False)]
+        return [like(x.to(p.device, copy=True), p) for x, p in zip(whole_ones, parameters, strict=False)]
 
     def _branch(self) -> State:
         """What a restart goes back to."""
@@ -550,7 +550,7 @@ class Trainer:
         scatter(self._module)  # a step that was broken off leaves the weights whole
         load_model(self.model, branch["model"])
         load_optimiser(self.optimizer, copied(branch["optimizer"]))
-        self.buffer.chains = branch["chains"].clone()
+        self.buffer.chains = branch["chains"].to(self.fabric.device, copy=True)
 
     def _of_all(self, branch: State) -> State:
         """A branch with the chains of every process."""

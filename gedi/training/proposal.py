@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -20,6 +21,11 @@ class Proposal(NamedTuple):
     permutation: Tensor | None
     before: float
     after: float
+
+    def to(self, device: torch.device | str) -> "Proposal":
+        """The same on a device."""
+        order = None if self.permutation is None else self.permutation.to(device)
+        return self._replace(prototypes=self.prototypes.to(device), permutation=order)
 
     @property
     def improves(self) -> bool:

@@ -28,7 +28,7 @@ def like(x: Tensor, other: Tensor) -> Tensor:
     if not isinstance(other, DTensor) or isinstance(x, DTensor):
         return x
     # every process has all of it: nothing to send
-    return distribute_tensor(x, other.device_mesh, other.placements, src_data_rank=None)
+    return distribute_tensor(x.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
 
 
 def copied(state: Any) -> Any:
