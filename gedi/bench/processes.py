@@ -21,8 +21,9 @@ from gedi.bench.timing import Effort, Turns
 from gedi.bench.workloads import Workload, addition, images, toy
 
 _ROUNDS = 3
+_BETWEEN = 2  # steps from one look at the clock to the next
 _WORKLOADS: dict[str, Callable[[], Workload]] = {
-    "image step, F = 32, batch 64": lambda: images(32),
+    "image step, F = 32, batch 32": lambda: images(32, "stage2.batch_size=32", "sampling.chains=32"),
     "addition step, 60 triplets": addition,
     "toy step, stage 2, batch 128": lambda: toy("stage2"),
 }
@@ -84,14 +85,12 @@ def _work(work: str, threads: int, turn: float = 3.0) -> None:
     load = _WORKLOADS[work]()
     torch.set_num_threads(threads)  # launching sets its own
     group = load.prepared.trainer.processes
-    for _ in range(3):
-        load.step()
+    load.step()
     began, taken, going = time.perf_counter(), 0, True
     while going:
-        few = 5
-        for _ in range(few):
+        for _ in range(_BETWEEN):
             load.step()
-        taken += few
+        taken += _BETWEEN
         going = group.of_all(time.perf_counter() - began < turn)[0]
     if group.first:
         print(json.dumps({"seconds": (time.perf_counter() - began) / taken}))
