@@ -10,7 +10,7 @@ from rich.table import Table
 from gedi.bench import SUBJECTS, picture
 from gedi.bench.findings import Finding
 from gedi.bench.present import cells, fill
-from gedi.bench.record import read, record
+from gedi.bench.record import measured_before, read, record
 from gedi.bench.timing import FULL, QUICK
 from gedi.errors import unknown
 
@@ -23,7 +23,10 @@ def bench(
         Path | None, typer.Option(metavar="PAGE.md", help="measure nothing: put the tables of OUT into this page")
     ] = None,
 ) -> None:
-    """Measure ratios against bare passes, peers and textbook forms, side by side in one process."""
+    """Measure ratios against bare passes, peers and textbook forms, side by side in one process.
+
+    Subjects that OUT holds already, of this machine and these versions, stay in the record.
+    """
     if markdown is not None:
         fill(markdown, read(out))
         print(markdown)
@@ -43,7 +46,8 @@ def bench(
                 print("  ".join(filter(None, (name, *cells(found)))), flush=True)
         if console.is_terminal:
             console.print(_table(name, findings[name]))
-    done = record(findings, quick=quick)
+    all_findings = measured_before(out, quick=quick) | findings
+    done = record({name: all_findings[name] for name in SUBJECTS if name in all_findings}, quick=quick)
     print(done.write(out))
     print(picture.draw(done, out / picture.FILE))
 

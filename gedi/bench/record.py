@@ -73,6 +73,15 @@ def read(folder: Path) -> Record:
     return Record(findings, plain["machine"], plain["versions"], plain["quick"])
 
 
+def measured_before(folder: Path, *, quick: bool) -> dict[str, list[Finding]]:
+    """What a folder holds already by subject, if it was measured on this machine, with these versions and as long."""
+    if not (folder / FILE).is_file():
+        return {}
+    old, now = read(folder), record({}, quick=quick)
+    alike = (old.machine, old.versions, old.quick) == (now.machine, now.versions, now.quick)
+    return {subject: list(findings) for subject, findings in old.findings.items()} if alike else {}
+
+
 def machine() -> dict[str, Any]:
     """Processor, cores, memory, and the threads torch was given."""
     return {

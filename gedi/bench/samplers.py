@@ -32,6 +32,9 @@ def samplers(effort: Effort) -> Iterator[Finding]:
     for name, energy, langevin, x in cases:
         ours = ours_on(energy, langevin)
         peers: dict[str, Sampler] = {"JEM's loop": jem_on(energy, langevin)}
+        if x.dim() == 4:
+            plain = Energy(textbook.plain_encoder(energy.encoder), energy.direction)
+            peers["JEM's loop, network in the default layout"] = jem_on(plain, langevin)
         if importlib.util.find_spec("torchebm") is None:
             yield LeftOut(f"SGLD, {name}, against torchebm", "not installed: pip install --no-deps torchebm")
         else:

@@ -4,10 +4,14 @@ Scores by autograd through a graph that holds the parameters too, Sinkhorn in pr
 formulas. Tests hold every one of them equal to ours.
 """
 
+import copy
+
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from gedi.nn import ResNet8
+from gedi.nn.mlp import LEAK
 from gedi.types import EnergyFn
 
 
@@ -103,3 +107,31 @@ def contrastive(embedding: Tensor, other: Tensor, temperature: float = 0.1) -> T
     e = torch.exp(F.cosine_similarity(embedding[:, None], other[None], dim=2) / temperature)  # (n, n)
     own = torch.diagonal(e)
     return -(torch.log(own / e.sum(dim=1)).mean() + torch.log(own / e.sum(dim=0)).mean()) / 2
+
+
+def plain_encoder(encoder: nn.Module) -> nn.Module:
+    """An image encoder of ours, copied, as one would write it down: torch's default layout, nothing in place."""
+    copied = copy.deepcopy(encoder).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    for layer in copied.modules():
+        if isinstance(layer, nn.LeakyReLU):
+            layer.inplace = False
+    return _PlainResNet8(copied) if isinstance(copied, ResNet8) else nn.Sequential(*copied.children())
+
+
+class _PlainResNet8(nn.Module):
+    """The passes of :class:`gedi.nn.ResNet8`."""
+
+    def __init__(self, encoder: ResNet8) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The latent of each image."""
+        e = self.encoder
+        here = F.avg_pool2d(e.second(F.leaky_relu(e.first(x), LEAK)), 2)
+        here = here + e.shortcut(F.avg_pool2d(x, 2 * e.stem))
+        for i, block in enumerate(e.blocks):
+            here = here + block(here)
+            if i == 0:
+                here = F.avg_pool2d(here, 2)
+        return F.leaky_relu(here, LEAK).mean(dim=(2, 3))

@@ -37,14 +37,14 @@ class ConvEncoder(nn.Module):
         first, pool, last = (2 if halvings >= k else 1 for k in (2, 1, 3))
         self.net = nn.Sequential(
             nn.Conv2d(channels, width, 5, first, 2),
-            nn.LeakyReLU(LEAK),
+            nn.LeakyReLU(LEAK, inplace=True),
             nn.Conv2d(width, 2 * width, 3, 1, 1),
-            nn.LeakyReLU(LEAK),
+            nn.LeakyReLU(LEAK, inplace=True),
             nn.AvgPool2d(pool),
             nn.Conv2d(2 * width, 2 * width, 3, 1, 1),
-            nn.LeakyReLU(LEAK),
+            nn.LeakyReLU(LEAK, inplace=True),
             nn.Conv2d(2 * width, 4 * width, 3, last, 1),
-            nn.LeakyReLU(LEAK),
+            nn.LeakyReLU(LEAK, inplace=True),
             *[nn.AvgPool2d(2) for _ in range(halvings - 3)],
             nn.Flatten(),
         )

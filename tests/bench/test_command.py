@@ -3,15 +3,17 @@
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gedi import cli
-from gedi.bench.findings import LeftOut
+from gedi.bench.findings import Figure, LeftOut
 from gedi.bench.logic import logic
+from gedi.bench.losses import SIZES, cases
 from gedi.bench.present import markdown
-from gedi.bench.record import read
+from gedi.bench.record import measured_before, read, record
 from gedi.bench.samplers import samplers
 from gedi.bench.timing import Effort
 
@@ -41,7 +43,7 @@ def test_a_subject_is_measured_told_and_recorded(bench, tmp_path):
     assert {"processor", "cores", "memory_gib", "system", "threads"} == set(found["machine"])
     assert found["machine"]["threads"] == 1
     assert found["quick"] is True
-    assert len(found["ratios"]) == 18
+    assert len(found["ratios"]) == len(SIZES) * (1 + len(cases(*SIZES[0])))  # Sinkhorn, and every loss
     for row in found["ratios"]:
         assert row["subject"] == "losses"
         assert 0 < row["low"] <= row["value"] <= row["high"]
@@ -73,3 +75,14 @@ def test_what_is_not_installed_is_left_out_and_said(monkeypatch, subject, packag
 
 def test_the_page_on_speed_shows_what_was_recorded():
     assert markdown(read(PROJECT / "benchmarks")) in (PROJECT / "docs" / "speed.md").read_text()
+
+
+def test_subjects_measured_before_stay_if_machine_versions_and_length_are_the_same(tmp_path):
+    found = Figure("a figure", 1.5, "s")
+    record({"logic": [found]}, quick=True).write(tmp_path)
+    assert measured_before(tmp_path, quick=True) == {"logic": [found]}
+    assert measured_before(tmp_path, quick=False) == {}
+    assert measured_before(tmp_path / "elsewhere", quick=True) == {}
+    done = record({"logic": [found]}, quick=True)
+    replace(done, machine={**done.machine, "cores": 1000}).write(tmp_path)
+    assert measured_before(tmp_path, quick=True) == {}

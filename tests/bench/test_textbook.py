@@ -10,6 +10,7 @@ from gedi.bench.plain_step import PlainStep
 from gedi.bench.samplers import jem_on, ours_on, torchebm_on
 from gedi.config import override, parse
 from gedi.methods import build_model, build_stages, with_method
+from gedi.nn import ConvEncoder, ResNet8
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.sampling import Box, Langevin, ReplayBuffer
@@ -63,6 +64,16 @@ def test_sinkhorn_in_probability_space_is_sinkhorn(size):
 def test_the_score_by_autograd_is_ours(name):
     energy, x = case(name)
     torch.testing.assert_close(score(energy, x), textbook.score(energy, x), **SAME)
+
+
+@pytest.mark.parametrize("encoder", [ConvEncoder((1, 8, 8), 2, 5), ResNet8(3, 4), ResNet8(3, 4, stem=2)])
+def test_an_encoder_written_down_plainly_is_ours(encoder):
+    encoder = encoder.double()
+    plain = textbook.plain_encoder(encoder)
+    channels, side = (1, 8) if isinstance(encoder, ConvEncoder) else (3, 16)
+    x = torch.randn(3, channels, side, side, dtype=torch.float64)
+    torch.testing.assert_close(plain(x), encoder(x), **SAME)
+    assert all(p.is_contiguous() for p in plain.parameters())
 
 
 @pytest.mark.parametrize("name", ENERGIES)
