@@ -92,7 +92,9 @@ def _bars(ax: Axes, panel: _Panel) -> None:
     ax.margins(x=0.12)
     ax.axvline(1, color=_GREY, zorder=0)
     ax.set_title(
-        f"{panel.title} (dotted: target)" if any(r.reached is not None for r in rows) else panel.title, fontsize=10
+        f"{panel.title} (dotted: target)" if any(r.reached is not None for r in rows) else panel.title,
+        fontsize=10,
+        loc="right",  # the names of the bars take the left half
     )
     _plain(ax)
 
