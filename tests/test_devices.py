@@ -5,12 +5,19 @@ import os
 import pytest
 import torch
 from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy
+from lightning_fabric.utilities.rank_zero import rank_zero_only
 
 from gedi.config import override, parse
 from gedi.devices import make_fabric, share_cores
 from gedi.errors import UserError
 from gedi.presets import preset
 from gedi.runs import prepare
+
+
+@pytest.fixture(autouse=True)
+def _rank_of_this_process(monkeypatch):
+    """Fabric keeps the rank for the whole process, and loggers of later tests would fall silent."""
+    monkeypatch.setattr(rank_zero_only, "rank", getattr(rank_zero_only, "rank", 0), raising=False)
 
 
 @pytest.mark.parametrize(
