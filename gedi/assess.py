@@ -1,14 +1,15 @@
 """The figures of a trained model that every run reports, from the rooms that compute them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gedi.building import walk_settings
 from gedi.config import Config
 from gedi.data import Dataset, chunks, is_sharded, spread
+from gedi.densities.density import Density
 from gedi.evaluation import (
     batch_nmi,
     clustering_metrics,
@@ -20,23 +21,22 @@ from gedi.evaluation import (
     score_against_normal,
 )
 from gedi.logic import Constraint
-from gedi.methods import has_clusters, has_density, langevin, walk_settings
+from gedi.methods import has_clusters, has_density
 from gedi.nn import Model
 from gedi.random import Streams
-from gedi.sampling import Box, fresh_samples
-from gedi.training.step import walk_from
-from gedi.types import EnergyFn, Outputs, Points
+from gedi.sampling import Box
+from gedi.types import Clustered, Points
 
 SAMPLES = 1000
 SHOWN = 600  # test images kept beside the model
 CHAINS = 64  # images of chains kept beside the model
 READ = 2000  # of a table in shards: rows of each part that its density is held against
-FRESH_STEPS = 500  # moves of a chain that owes nothing to training
 
 
 def assess(
     model: Model,
     config: Config,
+    density: Density,
     data: Dataset,
     box: Box,
     streams: Streams,
@@ -51,6 +51,7 @@ def assess(
     Args:
         model: trained.
         config: with its method's changes.
+        density: bound to the run.
         data: its test part is judged.
         box: where samples live.
         streams: everything drawn follows from them.
@@ -92,32 +93,38 @@ def assess(
         metrics |= constraint_metrics(model, constraint, data)
     if has_density(config):
         judge = assess_samples if images else assess_density
-        density, samples = judge(model.energy, config, data, box, streams, chains)
-        metrics |= density
+        figures, samples = judge(model, density, config, data, box, streams, chains)
+        metrics |= figures
         points |= samples
     return metrics, points
 
 
 @torch.no_grad()
-def outputs_of(model: Model, x: Points) -> Outputs:
-    """What the network says of many points, a part at a time."""
-    return Outputs(*map(torch.cat, zip(*(model(part) for part in chunks(x, 1000)), strict=True)))
+def outputs_of(model: Model, x: Points) -> Clustered:
+    """What the cluster side says of many points, a part at a time; the density is not asked."""
+    return Clustered(*map(torch.cat, zip(*(model.clustered(part)[:3] for part in chunks(x, 1000)), strict=True)))
 
 
-def _by_kmeans(out: Outputs, config: Config, data: Dataset) -> Tensor:
+def _by_kmeans(out: Clustered, config: Config, data: Dataset) -> Tensor:
     """Clusters for a method that has no head for them: of its embeddings if it trains any, else of its latents."""
-    features = out.embedding if config.stage2.weights.barlow > 0 else out.latent
+    features = out.embedding if _embeds(config) else out.latent
     clusters = config.model.clusters or data.clusters
     assert clusters is not None
     return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), clusters, config.seed)).long()
 
 
+def _embeds(config: Config) -> bool:
+    """Whether a term shapes the embedding itself."""
+    return any(term.shapes == "embedding" for stage in config.stages.values() for term in stage.terms.values())
+
+
 @torch.no_grad()
 def assess_samples(
-    energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None
+    model: Model, density: Density, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """Images that the density gives: chains of training, and chains that begin anew."""
-    fresh = fresh_images(energy, config, CHAINS, box, streams["assess"])
+    energy = density.energy(model)
+    fresh = density.sample(model, CHAINS, streams["assess"])
     test = torch.cat([energy(part) for part in chunks(data.test, 1000)])
     metrics = {"fresh_energy_gap": float(energy(fresh).mean() - test.mean())}
     samples = {"samples": fresh}
@@ -125,12 +132,6 @@ def assess_samples(
         metrics["energy_gap"] = float(energy(chains).mean() - test.mean())
         samples["chains"] = chains[:CHAINS].clone()
     return metrics, samples
-
-
-def fresh_images(energy: EnergyFn, config: Config, n: int, box: Box, generator: torch.Generator) -> Tensor:
-    """n samples from chains that begin at noise, moved by the sampler of the training."""
-    sampler = replace(langevin(config, box), steps=FRESH_STEPS)
-    return sampler.run(energy, box.sample(n, generator), generator)[0]
 
 
 def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> dict[str, float]:
@@ -152,11 +153,18 @@ def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> d
 
 
 def assess_density(
-    energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None = None
+    model: Model,
+    density: Density,
+    config: Config,
+    data: Dataset,
+    box: Box,
+    streams: Streams,
+    chains: Tensor | None = None,
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """What would catch a fake: samples against data, the truth's density, where walks end."""
     generator, (test, test_labels) = streams["assess"], in_memory(data.test, data.test_labels)
-    samples = fresh_samples(energy, min(SAMPLES, len(test)), box, generator)
+    energy = density.energy(model)
+    samples = density.sample(model, min(SAMPLES, len(test)), generator)
     mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
         metrics = {
@@ -171,7 +179,7 @@ def assess_density(
             noisy = test + 0.5 * data.truth.noise * torch.randn(test.shape, generator=generator)
             metrics["normal_cosine"] = score_against_normal(energy, noisy)
     if test_labels is not None:
-        ends = walk_from(walk_settings(config), energy, test, generator)
+        ends = walk_settings(config)(energy, test, generator)
         metrics["walk_crossing"] = float((_true_cluster(data, ends) != test_labels).float().mean())
     return metrics, {"samples": samples}
 

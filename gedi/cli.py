@@ -235,7 +235,7 @@ def _stoppable(prepared: Prepared) -> Iterator[list[int]]:
 
     def note(number: int, frame: object) -> None:
         asked.append(number)
-        if len(asked) > 1 or trainer.leg == len(trainer.legs):
+        if len(asked) > 1 or trainer.course.over:
             raise Stopped
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,32 +1,29 @@
-"""The settings of a run: frozen models, unknown keys refused, the defaults are the ``toy`` recipe."""
+"""The settings of a run: frozen models, unknown keys refused. Presets fill them; alone they train nothing."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
-from gedi.errors import UserError, unknown
-
-Positive = Annotated[int, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
-Width = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-METHODS = (
-    "gedi",
-    "jem",
-    "barlow",
-    "swav",
-    "no-nf",
-    "no-nf-no-train-1",
-    "no-nf-2-enc",
-    "no-constraint",
-    "logic-alone",
-    "supervised",
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
 )
+
+from gedi.densities.density import Density
+from gedi.densities.energy import EnergyDensity
+from gedi.errors import UserError, unknown
+from gedi.moves.move import Move
+from gedi.objectives.objective import Objective
+from gedi.parts import find, kinds, path_of
+from gedi.renamed import renamed
+from gedi.settings import Amount, Count, Positive, Section, Share, Width
 
 #: The paper's letters, for who types them: the nearest spelling would not lead here.
 _LETTERS = {
@@ -39,12 +36,6 @@ _LETTERS = {
     "alpha": "step_size",
     "beta": "ridge",
 }
-
-
-class Section(BaseModel):
-    """A frozen group of settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class DataConfig(Section):
@@ -94,25 +85,6 @@ class ModelConfig(Section):
     clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
     temperature: Width = 0.2  # tau
     finer: Count = 0  # prototypes of a second, finer head on the same embedding; 0 has none
-    second_encoder: bool = False
-
-
-class SamplingConfig(Section):
-    """Samples from the energy: Langevin chains in a replay buffer."""
-
-    chains: Positive = 128
-    steps: Count = 2
-    noise: Width = 0.08  # sigma
-    step_size: Width | None = None  # alpha; None: sigma^2 / 2, temperature 1
-    metropolis: bool = True
-    teleports: Count = 1  # Metropolis jumps across the box, each step
-    reinit: Share = 0.0  # blind re-initialisation, each draw
-    buffer: Positive = 10_000
-    initial: Literal["uniform", "normal"] = "uniform"  # on the box, or with the data's mean and spread
-    margin: Weight = 0.5  # the box: the data's range and this much more
-    clamp: bool = True  # False: chains may leave the box (the literal setting)
-    clip: Width | None = None
-    data_noise: Weight = 0.0  # noise on the data that samples are held against
 
 
 class WalkConfig(Section):
@@ -122,28 +94,30 @@ class WalkConfig(Section):
     steps: Count = 200  # T
     radius: Width = 0.05  # epsilon
     direction: Literal["constant", "fresh", "carried"] = "carried"
-    corrector: Weight = 0.001
+    corrector: Amount = 0.001
     inertia: Share = 0.5
     relax: Count = 0  # Langevin moves after every step, back to the data
     relax_step_size: Width = 0.1
-    relax_noise: Weight = 0.01
+    relax_noise: Amount = 0.01
     composed: bool = False  # augment the walk's end, instead of looking at it as it is
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
 
 
 class AugmentConfig(Section):
-    """What is done to images before the noise of ``cluster.view_noise``; all 0 leaves them."""
+    """How the augmented view is made."""
 
-    rotation: Weight = 0.0  # degrees
-    shear: Weight = 0.0
-    scale: Weight = 0.0  # log factor, each axis on its own
-    shift: Weight = 0.0  # pixels
-    elastic: Weight = 0.0  # pixels
+    noise: Width = 0.03  # added last, to points of any kind
+    # what is done to images before; all 0 leaves them
+    rotation: Amount = 0.0  # degrees
+    shear: Amount = 0.0
+    scale: Amount = 0.0  # log factor, each axis on its own
+    shift: Amount = 0.0  # pixels
+    elastic: Amount = 0.0  # pixels
     crop: Count = 0  # reflect-pad by so many pixels, then crop back
     resized: Share = 0.0  # crop a share of the area between this and 1, and scale it back
     flip: bool = False  # mirror every second image
     jitter: Share = 0.0  # probability of a colour jitter
-    strength: Weight = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
+    strength: Amount = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
     grayscale: Share = 0.0
     both: bool = False  # two augmented views; False: the data as they are, and one augmented view
 
@@ -155,29 +129,7 @@ class ConstraintConfig(Section):
     variables: Positive = 3  # all-different, sorted: points in a group
     path: str | None = None  # problog, cnf: the file
     query: str | None = None  # problog: what must hold; None takes the program's own
-    start: Share = 0.0  # the term is off for this share of stage 2
-    ramp: Share = 0.0  # and then rises over this share
-    align: tuple[Share, ...] = ()  # moments of stage 2 at which symbols are aligned
-    restarts: Positive = 200  # of the alignment's search
-    decode: bool = True  # alignment may also draw the prototypes anew, from finer clusters
     prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies
-
-
-class ClusterConfig(Section):
-    """The cluster term."""
-
-    view_noise: Width = 0.03
-    epsilon_start: Width = 0.2  # at model.temperature: above it the uniform state is stable and nothing forms
-    epsilon: Width = 0.1
-    anneal: Share = 0.5
-    iterations: Positive = 3
-    ridge: Width = 1e-4  # beta of the negative-free term
-    start: Share = 0.0  # agreement and balance are off for this share of stage 2: finer clusters come first
-    merge: tuple[Share, ...] = ()  # moments of stage 2 at which prototypes are merged from finer clusters
-    finer_balance: Weight = 4.0  # weight of the balance within the finer clusters' term
-    off_diagonal: Weight = 5e-3  # Barlow Twins: weight of the redundancy
-    contrast_temperature: Width = 0.1  # tau of the contrastive term
-    similarity: Literal["cosine", "distance"] = "cosine"  # of the contrastive term
 
 
 class GuardConfig(Section):
@@ -186,7 +138,7 @@ class GuardConfig(Section):
     attempts: Count = 5  # softer attempts at a stage before giving up; 0 only stops at numbers that are not finite
     every: Positive = 50  # iterations between looks
     soften: Annotated[float, Field(gt=0, lt=1)] = 0.25  # each attempt's factor on learning rate and step size
-    penalty: Weight = 0.003  # each attempt's further weight of the squared energies, a share of the generative one
+    penalty: Amount = 0.003  # each attempt's further weight of the squared energies, a share of the generative one
     gap: Width = 1e4  # limit of the energy gap, in nats
     drift: Width = 1.0  # limit of one move's drift, in diagonals of the box
     extent: Width = 1.0  # limit of the chains' distance from the box, in diagonals of it
@@ -194,27 +146,74 @@ class GuardConfig(Section):
     patience: Positive = 3  # looks for which a rise, or one cluster for all points, has to last
 
 
-class Weights(Section):
-    """The weight of each term; 0 leaves it out."""
+def _named_parts(room: str, base: type[Any]) -> tuple[BeforeValidator, PlainSerializer]:
+    """Settings ``{name: {kind: ..., ...}}`` as parts, the kind being the name if not given; and back."""
 
-    generative: Weight = 0.0
-    denoising: Weight = 0.0
-    penalty: Weight = 0.0
-    negative_free: Weight = 0.0
-    cluster_noise: Weight = 0.0
-    cluster_walk: Weight = 0.0
-    agreement: Weight = 0.0
-    agreement_walk: Weight = 0.0
-    balance: Weight = 0.0
-    finer: Weight = 0.0
-    barlow: Weight = 0.0
-    contrastive: Weight = 0.0
-    constraint: Weight = 0.0
-    supervised: Weight = 0.0  # the upper bound: looks at labels
+    def read(given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        return {name: _part(name, value, room, base) for name, value in _paths_joined(given, room, base).items()}
+
+    def written(parts: Mapping[str, Any]) -> dict[str, Any]:
+        found = {}
+        for name, part in parts.items():
+            kind = path_of(type(part), room)
+            found[name] = ({} if kind == name else {"kind": kind}) | part.model_dump(mode="json")
+        return found
+
+    return BeforeValidator(read), PlainSerializer(written)
+
+
+def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
+    if isinstance(value, base):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must hold settings such as {{weight: 1}}, got {value!r}")
+    cls = find(str(value.get("kind", name)), room, base)
+    try:
+        return cls.model_validate({key: setting for key, setting in value.items() if key != "kind"})
+    except ValidationError as error:
+        raise _one_line(error, cls, name) from None
+
+
+def _paths_joined(given: Mapping[str, Any], room: str, base: type[Any]) -> dict[str, Any]:
+    """``{my_package: {MyLoss: {weight: 1}}}``, as dotted assignments make it, is ``{my_package.MyLoss: {weight: 1}}``."""
+    known = kinds(room, base)
+    joined: dict[str, Any] = {}
+    for name, value in given.items():
+        below = isinstance(value, Mapping) and name not in known and "kind" not in value and bool(value)
+        if below and all(isinstance(deeper, Mapping) for deeper in value.values()):
+            joined |= _paths_joined({f"{name}.{part}": deeper for part, deeper in value.items()}, room, base)
+        else:
+            joined[name] = value
+    return joined
+
+
+def _filled(stage: Any, parts: Any) -> Any:
+    """A stage whose terms have the settings that the run gives to their kind, below those of their own."""
+    if not (isinstance(stage, Mapping) and isinstance(stage.get("terms"), Mapping) and isinstance(parts, Mapping)):
+        return stage
+    terms = {
+        name: {**parts.get(term.get("kind", name), {}), **term} if isinstance(term, Mapping) else term
+        for name, term in stage["terms"].items()
+        if term is not None  # a preset's term that is left out
+    }
+    return {**stage, "terms": terms}
+
+
+def _density(given: Any) -> Any:
+    """The density of a kind, from its settings."""
+    if not isinstance(given, Mapping):
+        return given
+    cls = find(str(given.get("kind", EnergyDensity.kind)), "gedi.densities", Density)
+    try:
+        return cls.model_validate({key: value for key, value in given.items() if key != "kind"})
+    except ValidationError as error:
+        raise _one_line(error, cls, "density") from None
 
 
 class StageConfig(Section):
-    """One stage of training."""
+    """One stage of training: a list of terms and moves, and how they are descended."""
 
     iterations: Count
     batch_size: Positive = 128
@@ -222,10 +221,11 @@ class StageConfig(Section):
     betas: tuple[Share, Share]
     warmup: Count = 50
     final: Share = 0.02
-    denoising: Width = 0.05  # width of the blur of score matching
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0
     fresh_optimiser: bool = False  # forget the gradients' sizes of the stage before
-    weights: Weights
+    density: dict[str, Amount] = {}  # weights of the density's own terms
+    terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = {}
+    moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = {}
 
     @field_validator("betas")
     @classmethod
@@ -234,21 +234,20 @@ class StageConfig(Section):
             raise ValueError("betas must be below 1")
         return betas
 
+    @property
+    def looks(self) -> set[str]:
+        """The looks at the data that its terms need."""
+        return {look for term in self.terms.values() if term.weight > 0 for look in term.looks}
 
-STAGE1 = StageConfig(
-    iterations=1500,
-    learning_rate=1e-2,
-    betas=(0.0, 0.9),
-    average=0.998,
-    weights=Weights(generative=0.3, denoising=1.0),
-)
-# The density's weights are a tenth of stage 1's, in its ratio: enough to keep it alive beside the clusters.
-STAGE2 = StageConfig(
-    iterations=900,
-    learning_rate=3e-3,
-    betas=(0.9, 0.999),
-    weights=Weights(generative=0.03, denoising=0.1, negative_free=2.5e-6, cluster_noise=1.0, cluster_walk=1.0),
-)
+    @property
+    def in_force(self) -> list[str]:
+        """Names of all terms of positive weight, the density's first."""
+        density = [name for name, weight in self.density.items() if weight > 0]
+        return density + [name for name, term in self.terms.items() if term.weight > 0]
+
+
+#: Settings as plain data.
+Settings = dict[str, Any]
 
 
 class Config(Section):
@@ -258,18 +257,44 @@ class Config(Section):
     method: str = "gedi"
     seed: Annotated[int, Field(ge=0)] = 0
     n_init: Positive = 4
-    good_enough: Weight = 0.05  # a try whose cluster loss is this close to the perfect one is the last
+    good_enough: Amount = 0.05  # a try whose cluster loss is this close to the perfect one is the last
     log_every: Positive = 50
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
-    sampling: SamplingConfig = SamplingConfig()
+    density: Annotated[
+        Density,
+        BeforeValidator(_density),
+        PlainSerializer(lambda d: {"kind": path_of(type(d), "gedi.densities"), **d.model_dump(mode="json")}),
+    ] = EnergyDensity()
     walk: WalkConfig = WalkConfig()
     augment: AugmentConfig = AugmentConfig()
-    cluster: ClusterConfig = ClusterConfig()
     constraint: ConstraintConfig = ConstraintConfig()
     guard: GuardConfig = GuardConfig()
-    stage1: StageConfig = STAGE1
-    stage2: StageConfig = STAGE2
+    parts: dict[str, dict[str, Any]] = {}  # settings of kinds of terms, for stages that list them without
+    stages: dict[str, StageConfig] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collected(cls, given: Any) -> Any:
+        """Stages are sections of their own, ``stage1``, ``stage2`` and so on, in the order of their numbers."""
+        if not isinstance(given, Mapping):
+            return given
+        names = sorted((key for key in given if re.fullmatch(r"stage\d+", str(key))), key=lambda key: int(key[5:]))
+        rest = {key: value for key, value in given.items() if key not in names}
+        parts = given.get("parts", {})
+        stages = {name: _filled(given[name], parts) for name in names}
+        return {**rest, "stages": {**rest.get("stages", {}), **stages}}
+
+    def __getattr__(self, name: str) -> Any:
+        """A stage by its name, as settings write it: ``config.stage2``."""
+        if re.fullmatch(r"stage\d+", name) and name in self.stages:
+            return self.stages[name]
+        return super().__getattr__(name)  # type: ignore[misc]
+
+    @model_serializer(mode="wrap")
+    def _laid_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        return {**{key: value for key, value in written.items() if key != "stages"}, **written["stages"]}
 
     @field_validator("method", mode="before")
     @classmethod
@@ -287,25 +312,19 @@ def parse(settings: Mapping[str, Any]) -> Config:
         gedi.errors.UserError: unknown key 'walk.stps': did you mean 'walk.steps'? Valid: walk.composed, ...
     """
     try:
-        config = Config.model_validate(_complete(settings))
+        config = Config.model_validate(renamed(settings))
     except ValidationError as error:
         raise _one_line(error) from None
-    if config.method not in METHODS:
-        raise unknown("method", config.method, METHODS)
     if config.data.name == "file" and config.data.path is None:
         raise UserError("data.name=file needs data.path, the .npy, .npz or .csv file to read")
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
-    if config.cluster.epsilon >= config.model.temperature:
-        raise UserError(
-            f"cluster.epsilon must be below model.temperature, or no cluster ever leaves the uniform state; "
-            f"got {config.cluster.epsilon} and {config.model.temperature}"
-        )
-    if config.sampling.chains > config.sampling.buffer:
-        raise UserError(
-            f"sampling.chains must be at most sampling.buffer, got {config.sampling.chains} chains "
-            f"for a buffer of {config.sampling.buffer}"
-        )
+    for name, stage in config.stages.items():
+        wrong = [term for term in stage.density if term not in config.density.terms]
+        if wrong:
+            raise unknown(
+                f"term of density.kind={config.density.kind} in {name}.density", wrong[0], config.density.terms
+            )
     return config
 
 
@@ -316,7 +335,7 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         >>> override({}, ["walk.steps=5", "method=swav"])
         {'walk': {'steps': 5}, 'method': 'swav'}
     """
-    changed = dict(settings)
+    changed = renamed(settings)
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
@@ -330,12 +349,14 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
-        changed = merge(changed, _nest(key.split("."), value))
+        changed = merge(changed, renamed(_nest(key.split("."), value)))
     return changed
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """``base`` with ``changes`` laid over it, section by section."""
+    if "kind" in changes and changes["kind"] != base.get("kind"):
+        return dict(changes)  # another part: settings of the one before do not fit it
     merged = dict(base)
     for key, value in changes.items():
         below = merged.get(key)
@@ -348,30 +369,25 @@ def to_yaml(config: Config) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
-def _complete(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Stages are given by their differences from the recipe's, so they are filled before validation."""
-    filled = dict(settings)
-    for name, default in (("stage1", STAGE1), ("stage2", STAGE2)):
-        if isinstance(filled.get(name), Mapping):
-            filled[name] = merge(default.model_dump(), filled[name])
-    return filled
-
-
 def _nest(path: Sequence[str], value: Any) -> dict[str, Any]:
     head, *rest = path
     return {head: _nest(rest, value) if rest else value}
 
 
-def _one_line(error: ValidationError) -> UserError:
+def _one_line(error: ValidationError, model: type[Any] = Config, prefix: str = "") -> UserError:
+    """The first thing wrong, in words."""
     first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
-    key = ".".join(path)
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, UserError):  # a part has said it
+        return cause
+    path = [str(part) for part in first["loc"] if part != "stages"]
+    key = ".".join(([prefix] if prefix else []) + path)
     if first["type"] == "extra_forbidden":
-        section: Any = Config
+        section: Any = model
         for part in path[:-1]:
-            section = section.model_fields[part].annotation
-        prefix = ".".join(path[:-1])
-        valid = [f"{prefix}.{name}" if prefix else name for name in section.model_fields]
+            section = StageConfig if re.fullmatch(r"stage\d+", part) else section.model_fields[part].annotation
+        above = key.rpartition(".")[0]
+        valid = [f"{above}.{name}" if above else name for name in section.model_fields]
         letter = _LETTERS.get(path[-1])
         hint = next((name for name in valid if letter and name.split(".")[-1] == letter), None)
         return unknown("key", key, valid, hint)

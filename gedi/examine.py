@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from gedi.assess import fresh_images, outputs_of
+from gedi.assess import outputs_of
 from gedi.config import Config
 from gedi.data import (
     CATALOGUE,
@@ -25,6 +25,7 @@ from gedi.data import (
     spread,
     unit_range,
 )
+from gedi.densities.density import Place
 from gedi.errors import UserError, unknown
 from gedi.evaluation import (
     FeatureNetwork,
@@ -142,7 +143,7 @@ def _samples(
     pixels = data.test.pixels
     some = spread(len(data.test), max(n, 2)) if is_sharded(data.test) else slice(max(n, 2))  # shards may be sorted
     real = _as_pictures(data.test[some], pixels)
-    kinds = {"fresh": fresh_images(model.energy, config, n, box, generator)}
+    kinds = {"fresh": config.density.bind(Place(box, box)).sample(model, n, generator)}
     state = directory.load_checkpoint()
     if state is not None:
         kinds["buffer"] = state["chains"][:n]

@@ -20,26 +20,20 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from gedi.assess import assess
+from gedi.building import build_model, build_stages, context_of, initial_distribution, trainer_settings
 from gedi.checkpoints import Checkpoints, write_whole, writing
 from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset
+from gedi.densities.density import Place
 from gedi.devices import make_fabric
 from gedi.errors import DivergenceError, UserError
 from gedi.evaluation import density_verdict
 from gedi.loggers import figures
 from gedi.logic import Constraint
-from gedi.methods import (
-    build_model,
-    build_stages,
-    has_clusters,
-    initial_distribution,
-    langevin,
-    trainer_settings,
-    with_method,
-)
+from gedi.methods import has_clusters, with_method
 from gedi.nn import Model
 from gedi.nn.compiled import compile_encoder
-from gedi.processes import EndedElsewhere
+from gedi.processes import EndedElsewhere, Processes
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
@@ -260,31 +254,26 @@ def prepare(
     initial = initial_distribution(method_config, train_points, on_device)
     model = build_model(method_config, data.train.shape[1:], clusters, streams, encoder)
     if compiled:
-        for part in (model.encoder, model.generative_encoder):
+        for part in (model.encoder, getattr(model.density, "encoder", None)):
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
+    processes = Processes(fabric.global_rank, fabric.world_size)
+    density = method_config.density.bind(Place(on_device, initial, processes))
+    context = context_of(method_config, clusters, constraint, data.train_labels is not None)
+    stages = build_stages(method_config, density, context)
     trainer = Trainer(
         model,
         train_points,
-        build_stages(method_config, on_device, initial, constraint),
+        density,
+        stages,
         Streams(config.seed, fabric.device),
-        initial,
         fabric,
-        trainer_settings(method_config, clusters),
+        trainer_settings(method_config, stages),
         group_size=data.group_size,
         groups=data.groups,
-        labels=_labels_for_upper_bound(method_config, data, fabric),
+        labels=fabric.to_device(data.train_labels) if any(stage.looks_at_labels for stage in stages) else None,
     )
     return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, encoder is not None)
-
-
-def _labels_for_upper_bound(config: Config, data: Dataset, fabric: Fabric) -> Tensor | None:
-    if config.stage2.weights.supervised == 0:
-        return None
-    if data.train_labels is None:
-        raise UserError("method supervised needs labelled training data")
-    labels: Tensor = fabric.to_device(data.train_labels)
-    return labels
 
 
 def train(
@@ -301,7 +290,7 @@ def train(
     """
     trainer, processes = prepared.trainer, prepared.trainer.processes
     few, since, saved = 1, 0, time.monotonic()  # iterations until the next look, and since the last checkpoint
-    while trainer.leg < len(trainer.legs):
+    while not trainer.course.over:
         began = time.monotonic()
         few = min(few, CHECKPOINT_EVERY - since)
         trainer.fit(stop_after=few)
@@ -312,7 +301,7 @@ def train(
         # the first process's clock counts, and who asks any of them to stop asks all
         everyone = processes.of_all((few, due, stop()))
         (few, due, _), stopped = everyone[0], any(asked for _, _, asked in everyone)
-        if stopped or due or trainer.leg == len(trainer.legs):
+        if stopped or due or trainer.course.over:
             state = trainer.state_dict()
             processes.of_first(partial(checkpoint, state))
             since, saved = 0, time.monotonic()
@@ -356,7 +345,7 @@ def execute(
         nonlocal logged
         logged += 1
         directory.append_metrics(record)
-        before = sum(leg.stage.iterations for leg in trainer.legs[: trainer.leg])
+        before = sum(leg.stage.iterations for leg in trainer.course.legs[: trainer.course.at])
         trainer.fabric.log_dict(figures(record), before + record["iteration"])
         on_log(record)
 
@@ -379,7 +368,7 @@ def execute(
     assessing = time.perf_counter()
     metrics, points = _assess(prepared)
     directory.write_tensors("model/points.safetensors", points)
-    losses = trainer.selection_losses
+    losses = trainer.course.selection_losses
     now = time.perf_counter()
     results: Record = {
         "preset": config.preset,
@@ -396,7 +385,7 @@ def execute(
             "good_enough": trainer.settings.good_enough,
         },
         "interventions": sum(record.get("event") == "guard" for record in directory.metrics()),
-        "temperature": langevin(config, prepared.box).temperature,
+        "temperature": prepared.trainer.density.temperature,
         "processes": processes.size,
         "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
         "versions": versions(),
@@ -419,11 +408,12 @@ def _assess(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
     return assess(
         prepared.trainer.model,
         prepared.method_config,
+        prepared.trainer.density,
         prepared.data,
         prepared.box,
         prepared.streams,
         prepared.constraint,
-        prepared.trainer.buffer.chains.cpu(),
+        prepared.trainer.samples(),
     )
 
 

@@ -116,7 +116,7 @@ def pixels_of(d: DataConfig) -> Pixels:
 
 def data_box(config: Config, data: Dataset) -> Box:
     """The region that samples live in: around the data, coordinate by coordinate, or all pixels alike."""
-    margin = config.sampling.margin
+    margin = config.density.beyond
     if isinstance(data.train, StoredImages):
         low, high = data.train.pixels.range
         shape = data.train.shape[1:]

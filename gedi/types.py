@@ -22,6 +22,13 @@ class Points(Protocol):
     def __getitem__(self, index: Tensor | slice, /) -> Tensor: ...
 
 
+class Spread(NamedTuple):
+    """Rows that the processes of a run share out: those of this one, and how many there are in all."""
+
+    rows: Tensor
+    total: int
+
+
 class Clustered(NamedTuple):
     """What the cluster side says of a batch: see :class:`Outputs`."""
 
@@ -38,10 +45,10 @@ class Outputs(NamedTuple):
         latent: ``xi = enc(x)``, (n, h).
         embedding: ``w = proj(xi)`` on the unit sphere, (n, d).
         logits: ``s = U^T w / tau``, (n, c); ``p(y|x) = softmax(s)``.
-        energy: ``E(x) = -u^T enc(x)``, (n,); ``log p(x) = -E(x) - log Z``.
+        energy: ``E(x) = -u^T enc(x)``, (n,); ``log p(x) = -E(x) - log Z``; None where the density is no such energy.
     """
 
     latent: Tensor
     embedding: Tensor
     logits: Tensor
-    energy: Tensor
+    energy: Tensor | None

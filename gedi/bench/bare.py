@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gedi.bench.workloads import Workload
+from gedi.densities.energy import EnergyDensity
 from gedi.score import score
 from gedi.training import Stage
 
@@ -19,10 +20,10 @@ def evaluations(stage: Stage) -> tuple[int, int]:
 
     Moves that are judged need the energy where the chain stands, hence one more.
     """
-    chains = 0
-    if stage.negatives is not None:
-        judged = stage.negatives.langevin.metropolis or stage.negatives.teleports > 0
-        chains = stage.negatives.langevin.steps + stage.negatives.teleports + judged
+    chains, density = 0, stage.density
+    if isinstance(density, EnergyDensity) and _sampled(stage):
+        judged = density.metropolis or density.teleports > 0
+        chains = density.steps + density.teleports + judged
     walk = stage.walk
     return chains, walk.steps if walk is not None and walk.every_step else 0
 
@@ -32,35 +33,41 @@ def bare_passes(work: Workload) -> Callable[[], None]:
     trainer, stage = work.prepared.trainer, work.leg.stage
     model, n = trainer.model, stage.batch_size
     x = trainer.train[:n]
-    chains = _rows(x, 0 if stage.negatives is None else stage.negatives.chains)
+    density = stage.density
+    assert isinstance(density, EnergyDensity) or not _sampled(stage)
+    chains = _rows(x, density.chains if isinstance(density, EnergyDensity) and _sampled(stage) else 0)
     of_chains, of_batch = evaluations(stage)
-    views = (stage.view_noise is not None) + (stage.walk is not None and not stage.walk.composed)
+    views = len(stage.looks)
     clustered = (1 + views) * n if views else 0
     # data that samples are held against: their own noise makes them another pass, else the anchor's serves
-    apart = stage.augment_both or (stage.negatives is not None and stage.negatives.data_noise > 0) or not clustered
-    contrast = 0 if stage.negatives is None else len(chains) + (min(n, len(chains)) if apart else 0)
+    both = stage.view is not None and stage.view.both and "view" in stage.looks
+    apart = both or (isinstance(density, EnergyDensity) and density.data_noise > 0) or not clustered
+    contrast = len(chains) + (min(n, len(chains)) if apart else 0) if len(chains) else 0
     everything = _rows(x, clustered + contrast)
-    noised = None if stage.denoising is None else torch.cat([x, x])
+    noised = torch.cat([x, x]) if stage.density_weights.get("denoising") else None
 
     def passes() -> None:
-        energy = model.energy
         for _ in range(of_chains):
-            score(energy, chains)
+            score(model.energy, chains)
         for _ in range(of_batch):
-            score(energy, x)
+            score(model.energy, x)
         model.zero_grad()
         latent = model.encoder(everything)
-        total = energy.of_latent(latent[clustered:]).sum() if contrast else latent.new_zeros(())
+        total = model.energy.of_latent(latent[clustered:]).sum() if contrast else latent.new_zeros(())
         if views:
             heads = model.heads(list(torch.split(latent[:clustered], n)))
             total = total + sum(out.logits.sum() for out in heads)
             if heads[0].finer is not None:
                 total = total + sum(out.finer.sum() for out in heads if out.finer is not None)
         if noised is not None:
-            total = total + energy.with_score(noised)[1].square().sum()
+            total = total + model.energy.with_score(noised)[1].square().sum()
         total.backward()
 
     return passes
+
+
+def _sampled(stage: Stage) -> bool:
+    return any(stage.density_weights.get(term) for term in ("generative", "penalty"))
 
 
 def _rows(x: Tensor, n: int) -> Tensor:

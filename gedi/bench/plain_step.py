@@ -10,8 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gedi.bench import textbook
+from gedi.bench.workloads import energy_settings
 from gedi.config import Config, StageConfig
 from gedi.nn import Model
+from gedi.objectives.negative_free import NegativeFree
+from gedi.objectives.swapped import Swapped
 from gedi.sampling import Box
 
 
@@ -26,7 +29,7 @@ class PlainStep:
 
     def __init__(self, model: Model, config: Config, box: Box) -> None:
         self.model, self.config, self.box = model, config, box
-        self.chains = box.sample(config.sampling.buffer, torch.Generator().manual_seed(0))
+        self.chains = box.sample(energy_settings(config).buffer, torch.Generator().manual_seed(0))
         self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
     def stage1(self, x: Tensor) -> None:
@@ -35,7 +38,7 @@ class PlainStep:
 
     def stage2(self, x: Tensor, walked: Tensor | None = None) -> None:
         """Everything; without ``walked`` the walks are made too."""
-        view = x + self.config.cluster.view_noise * torch.randn_like(x)
+        view = x + self.config.augment.noise * torch.randn_like(x)
         walked = self.walk(x) if walked is None else walked
         density = self.density_loss(x, self.negatives(), torch.randn_like(x), self.config.stage2)
         self._update(density + self.cluster_loss(x, view, walked))
@@ -53,7 +56,7 @@ class PlainStep:
 
     def negatives(self) -> Tensor:
         """Chains drawn, sent across the box by Metropolis jumps, moved by adjusted Langevin steps, put back."""
-        settings = self.config.sampling
+        settings = energy_settings(self.config)
         index = torch.randint(0, len(self.chains), (settings.chains,))
         x = self.chains[index]
         for _ in range(settings.teleports):
@@ -91,26 +94,29 @@ class PlainStep:
     def density_loss(self, x: Tensor, negatives: Tensor, noise: Tensor, stage: StageConfig) -> Tensor:
         """The generative term and score matching at a point and its mirror image."""
         pair = torch.cat([noise, -noise])
-        _, g = self.score(torch.cat([x, x]) + stage.denoising * pair, graph=True)
+        _, g = self.score(torch.cat([x, x]) + energy_settings(self.config).width * pair, graph=True)
         generative = textbook.generative(self.energy(x), self.energy(negatives))
-        matching = textbook.denoising(g, pair, stage.denoising)
-        return stage.weights.generative * generative + stage.weights.denoising * matching
+        matching = textbook.denoising(g, pair, energy_settings(self.config).width)
+        return stage.density["generative"] * generative + stage.density["denoising"] * matching
 
     def cluster_loss(self, x: Tensor, view: Tensor, walked: Tensor) -> Tensor:
         """The negative-free term and the cluster terms of both views."""
-        model, config, weights = self.model, self.config, self.config.stage2.weights
+        model, config, terms = self.model, self.config, self.config.stages["stage2"].terms
+        swapping, free = terms["swapped"], terms["negative_free"]
+        assert isinstance(swapping, Swapped)
+        assert isinstance(free, NegativeFree)
         latents = [model.encoder(part) for part in (x, view, walked)]
         embeddings = [model.projector(latent) for latent in latents]
         data, noised, moved = (model.prototypes(embedding) for embedding in embeddings)
         swapped = partial(
             textbook.swapped_prediction,
             temperature=config.model.temperature,
-            epsilon=config.cluster.epsilon,
-            iterations=config.cluster.iterations,
+            epsilon=swapping.epsilon,
+            iterations=swapping.iterations,
         )
-        spread = textbook.negative_free(embeddings[0], latents[0], latents[1], config.cluster.ridge)
-        loss = weights.negative_free * spread + weights.cluster_noise * swapped(data, noised)
-        return loss + weights.cluster_walk * swapped(data, moved)
+        spread = textbook.negative_free(embeddings[0], latents[0], latents[1], free.ridge)
+        loss = free.weight * spread + swapping.weight * swapped(data, noised)
+        return loss + terms["swapped_walk"].weight * swapped(data, moved)
 
     def _update(self, loss: Tensor) -> None:
         self.optimizer.zero_grad()

@@ -11,8 +11,9 @@ from torch import Tensor
 from gedi.bench import textbook
 from gedi.bench.findings import Finding, LeftOut, speedup
 from gedi.bench.timing import Effort, in_turns
+from gedi.bench.workloads import energy_settings
+from gedi.building import build_model
 from gedi.config import override, parse
-from gedi.methods import build_model
 from gedi.nn import Energy
 from gedi.presets import preset
 from gedi.random import Streams
@@ -115,5 +116,5 @@ def _case(
     settings = ["model.clusters=10", *(["model.width=32"] if name == "cifar10-paper" else [])]
     config = parse(override(preset(name), settings))
     model = build_model(config, shape, 10, Streams(0))
-    langevin = Langevin(noise=noise, step_size=config.sampling.step_size, steps=moves)
+    langevin = Langevin(noise=noise, step_size=energy_settings(config).step_size, steps=moves)
     return model.energy, langevin, torch.rand(chains, *shape, generator=torch.Generator().manual_seed(0))

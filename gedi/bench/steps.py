@@ -9,13 +9,12 @@ from gedi.bench.findings import Figure, Finding, LeftOut, cost, speedup
 from gedi.bench.plain_step import PlainStep
 from gedi.bench.timing import Effort, in_turns
 from gedi.bench.workloads import addition, images, toy
+from gedi.building import build_model
 from gedi.config import override, parse
-from gedi.methods import build_model
+from gedi.objectives.objective import Seen
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.runs import prepare, train
-from gedi.training.stage import StepOutputs
-from gedi.training.step import walk_from
 from gedi.types import Clustered
 
 _FASTER = 3.0  # times, what a toy step is meant to gain over the plain form
@@ -33,7 +32,7 @@ def steps(effort: Effort) -> Iterator[Finding]:
             continue
         # the preset's 64 would take a minute a step where F is large; at 16, what a step adds only weighs more
         batch = 16 if effort.small or width > 32 else 64
-        work = images(width, f"stage2.batch_size={batch}", f"sampling.chains={batch}")
+        work = images(width, f"stage2.batch_size={batch}", f"density.chains={batch}")
         name = f"image step, F = {width}, batch {batch}"
         turns = in_turns({"step": work.step, "bare": bare_passes(work)}, effort)
         yield cost(turns, name, ("step", "step"), ("bare passes", "bare"), at_most=most)
@@ -56,9 +55,9 @@ def _toy(effort: Effort) -> Iterator[Finding]:
             "stage 2": second.step,
             "stage 2, bare": bare_passes(second),
             "stage 2, plain": lambda: plain.stage2(x, walked=x),
-            "walk": lambda: walk_from(walk, energy, x, generator),
+            "walk": lambda: walk(energy, x, generator),
             "walk, plain": lambda: plain.walk(x),
-            "all walks": lambda: walk_from(walk, energy, second.prepared.data.train[:], generator),
+            "all walks": lambda: walk(energy, second.prepared.data.train[:], generator),
         },
         effort,
     )
@@ -102,11 +101,11 @@ def _addition(effort: Effort) -> Iterator[Finding]:
     stage = work.leg.stage
     n = stage.batch_size
     logits = torch.randn(2, n, 10, generator=torch.Generator().manual_seed(0))
-    _, term = stage.terms["constraint"]
+    term = stage.terms["constraint"]
 
     def constraint() -> None:
         data, view = (Clustered(part, part, part) for part in logits.clone().requires_grad_())
-        term(StepOutputs(data, {"noise": view}, None, None, None, None, 1.0, n)).backward()  # type: ignore[no-untyped-call]
+        term(Seen(data, {"view": view}, 1.0, n)).backward()  # type: ignore[no-untyped-call]
 
     turns = in_turns({"step": work.step, "bare": bare_passes(work), "constraint": constraint}, effort)
     yield cost(turns, "addition step", ("step", "step"), ("bare passes", "bare"))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from gedi.config import override, parse
+from gedi.config import Config, override, parse
 from gedi.data import Dataset, Pixels, StoredImages
+from gedi.densities.energy import EnergyDensity
 from gedi.presets import preset
 from gedi.runs import Prepared, prepare
 from gedi.training import Leg
@@ -26,6 +27,12 @@ class Workload:
     def step(self) -> None:
         """One more training step."""
         self.prepared.trainer.step(self.leg)
+
+
+def energy_settings(config: Config) -> EnergyDensity:
+    """The settings of a config's density, which must be an energy."""
+    assert isinstance(config.density, EnergyDensity)
+    return config.density
 
 
 def toy(stage: str, *settings: str) -> Workload:
@@ -56,7 +63,7 @@ def images(width: int, *settings: str) -> Workload:
         torch.randint(0, 256, (512, 3, 32, 32), generator=g, dtype=torch.uint8), Pixels(mean=0.48, std=0.25)
     )
     labels = torch.arange(len(stored)) % 10
-    narrow = (f"model.width={width}", f"model.projector={2 * width}", f"model.embedding={width}", "sampling.buffer=512")
+    narrow = (f"model.width={width}", f"model.projector={2 * width}", f"model.embedding={width}", "density.buffer=512")
     return _begun("cifar10-paper", "stage2", (*narrow, *settings), Dataset("random", stored, stored, labels, labels))
 
 
@@ -74,4 +81,4 @@ def _begun(name: str, stage: str, settings: tuple[str, ...], data: Dataset | Non
     prepared = prepare(parse(override(preset(name), changes)), data=data)
     trainer = prepared.trainer
     trainer.fit(stop_after=1)
-    return Workload(prepared, trainer.legs[trainer.leg])
+    return Workload(prepared, trainer.course.leg)

@@ -42,22 +42,38 @@ class Energy:
         return Energy(encoder, self.direction.detach().clone())
 
 
+class EnergyHead(nn.Module):
+    """What an energy adds to the network: its direction ``u``, and an encoder where it shares none.
+
+    Args:
+        latent_dim: h, the length of ``u``.
+        encoder: for the energy alone; None shares the clusters'.
+        generator: the stream ``u`` is drawn from.
+    """
+
+    def __init__(
+        self, latent_dim: int, encoder: nn.Module | None = None, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        bound = latent_dim**-0.5
+        self.direction = nn.Parameter(torch.empty(latent_dim).uniform_(-bound, bound, generator=generator))
+
+
 class Model(nn.Module):
-    """Encoder, projector, prototypes and energy direction.
+    """Encoder, projector, prototypes, and what the density adds.
 
     Args:
         encoder: ``enc``, any module (n, *shape) -> (n, h).
         projector: ``proj``, (n, h) -> (n, d) on the unit sphere.
         prototypes: (n, d) -> (n, c).
-        latent_dim: h, the length of ``u``.
         finer: a second set of prototypes on the same embedding, more of them: they shape the embedding, and
             symbols can be merged from them.
-        generative_encoder: a second encoder for the energy alone; None shares the first.
-        generator: the stream ``u`` is drawn from.
+        density: the density's own part, an :class:`EnergyHead` for an energy; None where there is no density.
 
     Example:
         >>> from gedi.nn import MLP, Projector, Prototypes
-        >>> model = Model(MLP(2, (16,), 2), Projector(2, 4, 2), Prototypes(2, 2), latent_dim=2)
+        >>> model = Model(MLP(2, (16,), 2), Projector(2, 4, 2), Prototypes(2, 2), density=EnergyHead(2))
         >>> model(torch.randn(5, 2)).energy.shape
         torch.Size([5])
     """
@@ -68,28 +84,26 @@ class Model(nn.Module):
         projector: nn.Module,
         prototypes: nn.Module,
         *,
-        latent_dim: int,
         finer: nn.Module | None = None,
-        generative_encoder: nn.Module | None = None,
-        generator: torch.Generator | None = None,
+        density: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.projector = projector
         self.prototypes = prototypes
         self.finer = finer
-        self.generative_encoder = generative_encoder
-        bound = latent_dim**-0.5
-        self.direction = nn.Parameter(torch.empty(latent_dim).uniform_(-bound, bound, generator=generator))
+        self.density = density
 
     @property
     def energy(self) -> Energy:
         """The energy as a function, live: it changes as the model learns."""
-        encoder = self.encoder if self.generative_encoder is None else self.generative_encoder
-        return Energy(encoder, self.direction)
+        if not isinstance(self.density, EnergyHead):
+            raise TypeError("this model has no energy: it was built without a density, or with another one")
+        own = self.density.encoder
+        return Energy(self.encoder if own is None else own, self.density.direction)
 
     def redraw_heads(self, generator: torch.Generator) -> None:
-        """Begin the cluster head again; the encoder and the energy stay."""
+        """Begin the cluster head again; the encoder and the density stay."""
         for head in (self.projector, self.prototypes, *([] if self.finer is None else [self.finer])):
             redraw = getattr(head, "redraw", None)
             if redraw is None:
@@ -98,13 +112,18 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor) -> Outputs:
         """Everything the network says of a batch."""
-        latent = self.encoder(x)
-        (clustered,) = self.heads([latent])
-        energy = self.energy
-        return Outputs(*clustered[:3], energy.of_latent(latent) if self.generative_encoder is None else energy(x))
+        seen = self.clustered(x)
+        energy = None
+        if isinstance(self.density, EnergyHead):
+            energy = self.energy.of_latent(seen.latent) if self.density.encoder is None else self.energy(x)
+        return Outputs(*seen[:3], energy)
+
+    def clustered(self, x: Tensor) -> Clustered:
+        """What the cluster side alone says of a batch; the density is not asked."""
+        return self.heads([self.encoder(x)])[0]
 
     def heads(self, latents: Sequence[Tensor]) -> list[Clustered]:
-        """Embedding and logits of several views' latents, each view with its own batch-norm statistics."""
+        """Embedding and logits of several looks' latents, each look with its own batch-norm statistics."""
         if not latents:
             return []
         embeddings = [self.projector(latent) for latent in latents]

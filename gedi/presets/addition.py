@@ -3,9 +3,23 @@
 from typing import Any
 
 from gedi.config import merge
-from gedi.presets.toy import PAPER
+from gedi.presets.toy import PAPER, paper_terms
 
-_NO_TOY_TERMS = {"generative": 0.0, "denoising": 0.0, "negative_free": 0.0, "cluster_noise": 0.0, "cluster_walk": 0.0}
+# For variants with an energy: the practice of the field on pixels in [0, 1]. The data carry the noise of the
+# views: an energy trained on cleaner ones answers to noise, not to digits.
+ENERGY: dict[str, Any] = {
+    "kind": "energy",
+    "chains": 32,
+    "steps": 10,
+    "step_size": 0.25,
+    "noise": 0.02,
+    "metropolis": False,
+    "teleports": 0,
+    "reinit": 0.05,
+    "buffer": 1000,
+    "margin": 0.1,
+    "data_noise": 0.1,
+}
 
 # Chosen on triplets held out of the training images, by the rule and without labels: docs/decisions/0010-addition.md.
 _RECIPE: dict[str, Any] = {
@@ -22,24 +36,10 @@ _RECIPE: dict[str, Any] = {
         "clusters": 10,
         "temperature": 0.1,
     },
-    # For variants with an energy: the practice of the field on pixels in [0, 1]. The data carry the noise of the
-    # views: an energy trained on cleaner ones answers to noise, not to digits.
-    "sampling": {
-        "chains": 32,
-        "steps": 10,
-        "step_size": 0.25,
-        "noise": 0.02,
-        "metropolis": False,
-        "teleports": 0,
-        "reinit": 0.05,
-        "buffer": 1000,
-        "margin": 0.1,
-        "data_noise": 0.1,
-    },
-    "augment": {"rotation": 15.0, "shear": 0.3, "scale": 0.2, "shift": 2.0, "elastic": 0.8, "both": True},
-    "cluster": {"view_noise": 0.1, "epsilon_start": 0.05, "epsilon": 0.05},
-    "constraint": {"rule": "addition", "start": 1 / 3, "align": (1 / 3, 1 / 2, 2 / 3), "prior": "rule"},
-    "stage1": {"iterations": 0},
+    "density": {"kind": "none"},
+    "augment": {"rotation": 15.0, "shear": 0.3, "scale": 0.2, "shift": 2.0, "elastic": 0.8, "both": True, "noise": 0.1},
+    "parts": {"swapped": {"epsilon_start": 0.05, "epsilon": 0.05}, "constraint": {"start": 1 / 3}},
+    "constraint": {"rule": "addition", "prior": "rule"},
     "stage2": {
         "iterations": 300,
         "batch_size": 180,
@@ -47,7 +47,12 @@ _RECIPE: dict[str, Any] = {
         "betas": (0.9, 0.999),
         "warmup": 50,
         "final": 0.0,
-        "weights": {**_NO_TOY_TERMS, "agreement": 1.0, "balance": 4.0, "constraint": 1.0},
+        "terms": {
+            "agreement": {"weight": 1.0},
+            "balance": {"weight": 4.0},
+            "constraint": {"weight": 1.0},
+        },
+        "moves": {"align": {"moments": (1 / 3, 1 / 2, 2 / 3)}},
     },
 }
 
@@ -57,7 +62,6 @@ _DIGITS = merge(
     {
         "data": {"name": "digits-addition", "triplets": 250},
         "augment": {"rotation": 10.0, "shear": 0.2, "scale": 0.1, "shift": 0.7, "elastic": 0.3},
-        "cluster": {"view_noise": 0.1},
         "stage2": {"iterations": 600, "learning_rate": 2e-3},
     },
 )
@@ -87,7 +91,8 @@ def _paper(triplets: int, epochs: int) -> dict[str, Any]:
             "clusters": 10,
             "temperature": 0.1,
         },
-        "sampling": {
+        "density": {
+            "kind": "energy",
             "chains": 60,
             "steps": 10,
             "step_size": 1.0,
@@ -99,20 +104,14 @@ def _paper(triplets: int, epochs: int) -> dict[str, Any]:
             "clamp": False,
         },
         "walk": PAPER["walk"],
-        "augment": {"crop": 4, "jitter": 0.1, "grayscale": 0.1, "both": True},
-        "cluster": {"view_noise": 0.3, "epsilon_start": 0.05, "epsilon": 0.05},
+        "augment": {"crop": 4, "jitter": 0.1, "grayscale": 0.1, "both": True, "noise": 0.3},
+        "parts": PAPER["parts"],
         "constraint": {"rule": "addition"},
-        "stage1": {**stage, "weights": {"generative": 1.0, "denoising": 0.0}},
+        "stage1": {**stage, "density": {"generative": 1.0}},
         "stage2": {
             **stage,
-            "weights": {
-                "generative": 1.0,
-                "denoising": 0.0,
-                "negative_free": 1 / 60,
-                "cluster_noise": 1000.0,
-                "cluster_walk": 500.0,
-                "constraint": 3000.0,
-            },
+            "density": {"generative": 1.0},
+            "terms": {**paper_terms(60), "constraint": {"weight": 3000.0}},
         },
     }
 

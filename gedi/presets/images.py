@@ -3,9 +3,7 @@
 from typing import Any
 
 from gedi.config import merge
-from gedi.presets.toy import PAPER
-
-_NO_TOY_TERMS = {"generative": 0.0, "denoising": 0.0, "negative_free": 0.0, "cluster_noise": 0.0, "cluster_walk": 0.0}
+from gedi.presets.toy import PAPER, paper_terms
 
 # Chosen on seeds 0 to 3 and 10; the tables use others. Why each part: docs/decisions/0011-images.md.
 MNIST: dict[str, Any] = {
@@ -22,9 +20,10 @@ MNIST: dict[str, Any] = {
         "clusters": 10,
         "finer": 50,
         "temperature": 0.1,
-        "second_encoder": True,  # on one encoder the density and the clusters spoil each other
     },
-    "sampling": {
+    "density": {
+        "kind": "energy",
+        "own_encoder": True,  # on one encoder the density and the clusters spoil each other
         "chains": 32,
         "steps": 10,
         "step_size": 1.0,
@@ -37,8 +36,12 @@ MNIST: dict[str, Any] = {
         "data_noise": 0.03,
     },
     "walk": {"steps": 10, "radius": 0.5, "direction": "constant", "corrector": 0.0, "refresh": 200},
-    "augment": {"rotation": 15.0, "shear": 0.3, "scale": 0.2, "shift": 2.0, "both": True},
-    "cluster": {"view_noise": 0.2, "epsilon_start": 0.05, "epsilon": 0.05, "start": 0.3, "merge": (0.3, 0.5, 0.7)},
+    "augment": {"rotation": 15.0, "shear": 0.3, "scale": 0.2, "shift": 2.0, "both": True, "noise": 0.2},
+    "parts": {
+        "swapped": {"epsilon_start": 0.05, "epsilon": 0.05},
+        "agreement": {"start": 0.3},  # finer clusters come first
+        "balance": {"start": 0.3},
+    },
     "stage1": {
         "iterations": 800,
         "batch_size": 32,
@@ -46,7 +49,7 @@ MNIST: dict[str, Any] = {
         "betas": (0.0, 0.999),
         "final": 0.1,
         "average": 0.995,
-        "weights": {**_NO_TOY_TERMS, "generative": 1.0, "penalty": 0.003},
+        "density": {"generative": 1.0, "penalty": 0.003},
     },
     "stage2": {
         "iterations": 2000,
@@ -54,7 +57,8 @@ MNIST: dict[str, Any] = {
         "learning_rate": 2e-3,
         "betas": (0.9, 0.999),
         "final": 0.0,
-        "weights": {**_NO_TOY_TERMS, "agreement": 1.0, "balance": 4.0, "finer": 1.0},
+        "terms": {"agreement": {"weight": 1.0}, "balance": {"weight": 4.0}, "finer": {"weight": 1.0}},
+        "moves": {"merge": {"moments": (0.3, 0.5, 0.7)}},
     },
 }
 
@@ -84,8 +88,8 @@ CIFAR10: dict[str, Any] = merge(
             "flip": True,
             "jitter": 0.8,
             "grayscale": 0.2,
+            "noise": 0.05,
         },
-        "cluster": {"view_noise": 0.05},
         "stage2": {"iterations": 1500},
     },
 )
@@ -125,7 +129,8 @@ def _paper(
             "clusters": clusters,
             "temperature": 0.1,
         },
-        "sampling": {
+        "density": {
+            "kind": "energy",
             "chains": 64,
             "steps": 20,
             "step_size": 1.0,
@@ -139,19 +144,10 @@ def _paper(
             "data_noise": 0.03,
         },
         "walk": PAPER["walk"],
-        "augment": {"crop": 4, "jitter": 0.1, "grayscale": 0.1, "flip": flip, "both": True},
-        "cluster": {"view_noise": noise, "epsilon_start": 0.05, "epsilon": 0.05},
-        "stage1": {**stage, "weights": {**_NO_TOY_TERMS, "generative": 1.0}},
-        "stage2": {
-            **stage,
-            "weights": {
-                **_NO_TOY_TERMS,
-                "generative": 1.0,
-                "negative_free": 1 / 64,
-                "cluster_noise": 1000.0,
-                "cluster_walk": 500.0,
-            },
-        },
+        "augment": {"crop": 4, "jitter": 0.1, "grayscale": 0.1, "flip": flip, "both": True, "noise": noise},
+        "parts": PAPER["parts"],
+        "stage1": {**stage, "density": {"generative": 1.0}},
+        "stage2": {**stage, "density": {"generative": 1.0}, "terms": paper_terms(64)},
     }
 
 

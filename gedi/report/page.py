@@ -11,14 +11,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gedi.assess import in_memory
+from gedi.building import walk_settings
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
-from gedi.methods import has_clusters, has_density, walk_settings, with_method
+from gedi.methods import has_clusters, has_density, with_method
 from gedi.random import Streams
 from gedi.report import figures, image_figures
 from gedi.runs import RunDirectory
 from gedi.sources import load_data
-from gedi.training.step import walk_from
 
 _ABOUT = {
     "nmi": "normalised mutual information with the true classes, whole test set",
@@ -123,7 +123,7 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
         model, _ = directory.load_model()
         settings = walk_settings(config)
         every = max(1, settings.steps // 10)
-        paths = walk_from(settings, model.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
+        paths = settings(model.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
         pictures.append(
             ("Walks on the density", image_figures.walk_strip(paths, folder / "walks.png", low=black, high=white))
         )

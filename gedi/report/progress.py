@@ -15,8 +15,8 @@ from gedi.methods import with_method
 _SHOWN = {
     "generative": "gap",
     "denoising": "score",
-    "cluster_noise": "noise",
-    "cluster_walk": "walk",
+    "swapped": "view",
+    "swapped_walk": "walk",
     "agreement": "agree",
     "balance": "balance",
     "finer": "finer",
@@ -35,7 +35,7 @@ class Progress:
 
     def __init__(self, config: Config, stream: TextIO | None = None) -> None:
         config = with_method(config)
-        self._lengths = {"stage1": config.stage1.iterations, "stage2": config.stage2.iterations}
+        self._lengths = {name: stage.iterations for name, stage in config.stages.items()}
         self._console = Console(file=stream or sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),

@@ -13,7 +13,7 @@ class ReplayBuffer:
     distribution; what the sampler returns is written back to the very slots that were drawn.
 
     Args:
-        chains: the initial positions, (size, *shape).
+        chains: the positions, (size, *shape); they are written to.
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
@@ -25,7 +25,7 @@ class ReplayBuffer:
     """
 
     def __init__(self, chains: Tensor) -> None:
-        self.chains = chains.clone()
+        self.chains = chains
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """n different slots (n,) and the chains in them (n, *shape)."""

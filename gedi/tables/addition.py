@@ -1,8 +1,10 @@
 """The addition tables: digits named by sums."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from gedi.presets.addition import ENERGY
 from gedi.report import table_figures
 from gedi.runs import RunDirectory
 from gedi.tables.engine import Cell, Group, TableSpec, first_seed
@@ -27,33 +29,36 @@ PUBLISHED: dict[tuple[str, str], tuple[tuple[float, float], tuple[float, float]]
     ("addition-10000", "GEDI"): ((0.98, 0.00), (0.97, 0.01)),
 }
 
-_SAMPLED = ("stage2.weights.generative=0.1", "stage2.weights.penalty=0.001")
+_SAMPLED = ("stage2.density.generative=0.1", "stage2.density.penalty=0.001")
 _NO_AUGMENTATION = (
     "augment.rotation=0", "augment.shear=0", "augment.scale=0", "augment.shift=0", "augment.elastic=0",
 )  # fmt: skip
 _STAGE1 = (
     "stage1.iterations=300", "stage1.batch_size=60", "stage1.learning_rate=1e-3", "stage1.betas=[0.0,0.999]",
-    "stage1.average=0.995", "stage1.weights.generative=1.0", "stage1.weights.denoising=0.0",
-    "stage1.weights.penalty=0.003", "stage2.fresh_optimiser=true",
+    "stage1.average=0.995", "stage1.density.generative=1.0", "stage1.density.penalty=0.003",
+    "stage2.fresh_optimiser=true", *(f"density.{name}={json.dumps(value)}" for name, value in ENERGY.items()),
 )  # fmt: skip
 _FEWER = ("data.triplets=30", "stage2.batch_size=90")
-_WALK = ("stage2.weights.agreement_walk=1.0", "walk.steps=5", "walk.radius=0.5", "walk.direction=constant")
+_WALK = (
+    "stage2.terms.agreement_walk.kind=agreement", "stage2.terms.agreement_walk.look=walk",
+    "stage2.terms.agreement_walk.weight=1.0", "walk.steps=5", "walk.radius=0.5", "walk.direction=constant",
+)  # fmt: skip
 #: One change each, from the recipe of addition-100.
 ABLATION: dict[str, tuple[str, ...]] = {
     "the recipe": (),
-    "no alignment": ("constraint.align=[]",),
-    "alignment by renaming only": ("constraint.decode=false",),
+    "no alignment": ("stage2.moves.align.moments=[]",),
+    "alignment by renaming only": ("stage2.moves.align.decode=false",),
     "uniform shares instead of the rule's": ("constraint.prior=uniform",),
-    "crop and noise instead of warps": (*_NO_AUGMENTATION, "augment.crop=3", "cluster.view_noise=0.3"),
-    "noise alone instead of warps": (*_NO_AUGMENTATION, "cluster.view_noise=0.3"),
+    "crop and noise instead of warps": (*_NO_AUGMENTATION, "augment.crop=3", "augment.noise=0.3"),
+    "noise alone instead of warps": (*_NO_AUGMENTATION, "augment.noise=0.3"),
     "energy trained first": _STAGE1,
     "energy trained first and beside": (*_STAGE1, *_SAMPLED),
     "energy first, walk as third view": (*_STAGE1, *_WALK),
-    "the same, two encoders": (*_STAGE1, *_WALK, "model.second_encoder=true"),
+    "the same, two encoders": (*_STAGE1, *_WALK, "density.own_encoder=true"),
     "30 triplets": _FEWER,
     "30 triplets, energy trained first": (*_FEWER, *_STAGE1),
     "noise alone, and walk, two encoders": (
-        *_STAGE1, *_WALK, *_NO_AUGMENTATION, "cluster.view_noise=0.3", "model.second_encoder=true",
+        *_STAGE1, *_WALK, *_NO_AUGMENTATION, "augment.noise=0.3", "density.own_encoder=true",
     ),
 }  # fmt: skip
 

@@ -72,13 +72,14 @@ REGIMES: dict[str, tuple[str, ...]] = {
 }
 _SHORT = ("stage1.iterations=400", "stage2.iterations=600")
 _ALONE = ("stage1.iterations=0",)
+_NO_MERGING = ("stage2.moves.merge.moments=[]", "parts.agreement.start=0", "parts.balance.start=0")
 _COMPOSED = ("walk.composed=true", "walk.refresh=200")
 #: What the density adds to the clusters, one change each. The control's step is as long as the relaxing walk.
 CONTRIBUTIONS: dict[str, tuple[str, ...]] = {
     "clusters alone": _ALONE,
     "one encoder, energy first and beside": (
-        "model.second_encoder=false", "stage2.fresh_optimiser=true",
-        "stage2.weights.generative=0.1", "stage2.weights.penalty=0.001",
+        "density.own_encoder=false", "stage2.fresh_optimiser=true",
+        "stage2.density.generative=0.1", "stage2.density.penalty=0.001",
     ),
     "control, a step of noise": (*_ALONE, *_COMPOSED, "walk.energy=radial", "walk.steps=1", "walk.radius=8.0"),
     "the paper's walk": (*_COMPOSED, "walk.steps=10", "walk.radius=0.5"),
@@ -168,9 +169,9 @@ def _ablation_cells(seeds: range, profile: str) -> list[Cell]:
     ]
     parts = {
         "60,000 images: clusters alone": (),
-        "60,000 images: no merging": ("cluster.merge=[]", "cluster.start=0"),
+        "60,000 images: no merging": (*_NO_MERGING,),
         "60,000 images: no finer clusters": (
-            "cluster.merge=[]", "cluster.start=0", "stage2.weights.finer=0", "model.finer=0",
+            *_NO_MERGING, "stage2.terms.finer.weight=0", "model.finer=0",
         ),
     }  # fmt: skip
     alone = (*_ALONE, "stage2.iterations=1200")

@@ -6,35 +6,30 @@ to a snapshot that a look found clean, softens the stage and goes on, or gives u
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gedi.densities.density import DRIFT, EXTENT, GAP
 from gedi.errors import DivergenceError
-from gedi.score import energy_and_score
-from gedi.training.sharding import local
-from gedi.training.stage import Negatives, Stage, StepOutputs, Weight
-from gedi.training.terms import penalty_term
-from gedi.types import EnergyFn
+from gedi.processes import Processes
+from gedi.training.stage import Stage
+from gedi.training.step import CLUSTERS
+from gedi.training.tree import Tree, of_all, of_this
 
-State = dict[str, Any]
-Change = Callable[[State], State]
+Record = dict[str, Any]
 
-#: Terms that share the points out among the clusters: with them, one cluster for all is no optimum but an accident.
-_SHARING = ("cluster_noise", "cluster_walk", "balance")
-_CLUSTERS_FORM = 0.25  # no look at the clusters before this share of the stage
 _COLLAPSED = 1.1  # effective clusters; two with shares 98 : 2 are so many
 _REMEMBERED = 20  # looks that the usual size of a figure is told by
-_SCORED = 16  # chains that the score is measured at, where no term has it anyway
-_GAP, _SIZE, _DRIFT, _EXTENT, _CLUSTERS = "energy gap", "size of the terms", "drift", "chain extent", "clusters in use"
-_SLOWER = "lower the learning rate, or sample with sampling.metropolis=true and sampling.step_size=null"
+_SIZE = "size of the terms"
+_SLOWER = "lower the learning rate, or sample with density.metropolis=true and density.step_size=null"
 _ADVICE = {
-    _DRIFT: "lower sampling.step_size, or tie it to the noise with sampling.step_size=null",
-    _EXTENT: "keep chains in the box with sampling.clamp=true, or lower sampling.step_size",
-    _CLUSTERS: "lower the learning rate, try another seed, or give the balance of the clusters more weight",
+    DRIFT: "lower density.step_size, or tie it to the noise with density.step_size=null",
+    EXTENT: "keep chains in the box with density.clamp=true, or lower density.step_size",
+    CLUSTERS: "lower the learning rate, try another seed, or give the balance of the clusters more weight",
 }
 
 
@@ -90,7 +85,7 @@ class Finding:
         """What to do about it."""
         return _ADVICE.get(self.cause, _SLOWER)
 
-    def record(self) -> State:
+    def record(self) -> Record:
         """For the log; numbers that JSON has no name for are written as text."""
         return {
             "cause": self.cause,
@@ -115,6 +110,7 @@ class Guard:
 
     Args:
         settings: see :class:`GuardSettings`.
+        processes: that share what is spread in snapshots.
 
     Example:
         >>> guard = Guard(GuardSettings(gap=100.0))
@@ -124,17 +120,18 @@ class Guard:
         energy gap 101, the limit is 100
     """
 
-    def __init__(self, settings: GuardSettings) -> None:
+    def __init__(self, settings: GuardSettings, processes: Processes | None = None) -> None:
         self.settings = settings
+        self._processes = processes or Processes()
         self._seen: dict[str, list[float]] = {}  # the figures of past looks that were as usual
         self._suspicion: dict[str, int] = {}  # looks in a row
         self.begin(None)
 
-    def begin(self, snapshot: State | None) -> None:
+    def begin(self, snapshot: Tree | None) -> None:
         """A new leg, from a snapshot of its beginning (None: there is nothing to go back to)."""
         self.interventions = 0
         self.beginning = snapshot
-        self.good: State | None = None
+        self.good: Tree | None = None
         self.returned = False  # whether trouble has led back since the last clean look
         self._forget()
 
@@ -153,26 +150,26 @@ class Guard:
         for cause, value in figures.items():
             if not math.isfinite(value):
                 return Finding(cause, value)
-        for cause, limit in ((_GAP, s.gap), (_DRIFT, s.drift), (_EXTENT, s.extent)):
+        for cause, limit in ((GAP, s.gap), (DRIFT, s.drift), (EXTENT, s.extent)):
             if figures.get(cause, 0.0) > limit:
                 return Finding(cause, figures[cause], limit)
-        for cause in (_GAP, _SIZE):
+        for cause in (GAP, _SIZE):
             if cause in figures and (outgrown := self._outgrown(cause, figures[cause])) is not None:
                 return Finding(cause, figures[cause], outgrown)
-        if self._lasting(_CLUSTERS, figures.get(_CLUSTERS, math.inf) < _COLLAPSED):
-            return Finding(_CLUSTERS, figures[_CLUSTERS], _COLLAPSED)
+        if self._lasting(CLUSTERS, figures.get(CLUSTERS, math.inf) < _COLLAPSED):
+            return Finding(CLUSTERS, figures[CLUSTERS], _COLLAPSED)
         return None
 
-    def keep(self, snapshot: State) -> None:
+    def keep(self, snapshot: Tree) -> None:
         """A snapshot of a state that was found clean."""
         self.good, self.returned = snapshot, False
 
     @property
-    def last(self) -> State | None:
+    def last(self) -> Tree | None:
         """The last good snapshot."""
         return self.good or self.beginning
 
-    def go_back(self) -> State | None:
+    def go_back(self) -> Tree | None:
         """The snapshot to go on from, softer than before; None when it is time to give up."""
         if self.interventions >= self.settings.attempts:
             return None
@@ -188,44 +185,35 @@ class Guard:
         if not self.interventions:
             return stage
         factor = self.settings.soften**self.interventions
-        optimiser = replace(stage.optimiser, learning_rate=stage.optimiser.learning_rate * factor)
-        negatives, terms = stage.negatives, dict(stage.terms)
-        if negatives is not None:
-            langevin = negatives.langevin
-            step_size = None if langevin.step_size is None else langevin.step_size * factor
-            smaller = replace(langevin, noise=langevin.noise * math.sqrt(factor), step_size=step_size)
-            negatives = replace(negatives, langevin=smaller)
-        if "generative" in terms:
-            own = terms["penalty"][0].value if "penalty" in terms else 0.0
-            more = terms["generative"][0].value * self.settings.penalty * self.interventions
-            terms["penalty"] = (Weight(own + more), penalty_term)
-        return replace(stage, optimiser=optimiser, negatives=negatives, terms=terms)
+        return replace(
+            stage,
+            optimiser=replace(stage.optimiser, learning_rate=stage.optimiser.learning_rate * factor),
+            density=stage.density.softer(factor),
+            density_weights=stage.density.softer_weights(
+                stage.density_weights, self.settings.penalty * self.interventions
+            ),
+        )
 
-    def softened(self, stage: Stage) -> State:
+    def softened(self, stage: Stage) -> Record:
         """For the log: what the interventions have changed, as it is now."""
         now = self.soften(stage)
-        found: State = {"learning_rate": now.optimiser.learning_rate}
-        if now.negatives is not None:
-            found |= {"step_size": now.negatives.langevin.alpha, "noise": now.negatives.langevin.noise}
-        if "generative" in now.terms:
-            found["penalty"] = now.terms["penalty"][0].value
-        return found
+        return {"learning_rate": now.optimiser.learning_rate, **now.density.report(now.density_weights)}
 
-    def state_dict(self, change: Change = lambda snapshot: snapshot) -> State:
-        """Everything the next look and the next intervention depend on; snapshots as ``change`` makes them."""
+    def state_dict(self) -> Record:
+        """Everything the next look and the next intervention depend on, the same in every process."""
         return {
             "interventions": self.interventions,
-            "beginning": self.beginning and change(self.beginning),
-            "good": self.good and change(self.good),
+            "beginning": of_all(self.beginning, self._processes),
+            "good": of_all(self.good, self._processes),
             "returned": self.returned,
             "seen": {cause: list(values) for cause, values in self._seen.items()},
             "suspicion": dict(self._suspicion),
         }
 
-    def load_state_dict(self, state: State, change: Change = lambda snapshot: snapshot) -> None:
-        """Go on from a saved state, whose snapshots ``change`` makes fit."""
+    def load_state_dict(self, state: Record) -> None:
+        """Go on from a saved state."""
         self.interventions, self.returned = state["interventions"], state["returned"]
-        self.beginning, self.good = (state[name] and change(state[name]) for name in ("beginning", "good"))
+        self.beginning, self.good = (of_this(state[name], self._processes) for name in ("beginning", "good"))
         self._seen = {cause: list(values) for cause, values in state["seen"].items()}
         self._suspicion = dict(state["suspicion"])
 
@@ -249,60 +237,8 @@ class Guard:
         return self._suspicion[cause] >= self.settings.patience
 
 
-@torch.no_grad()
-def figures_of_step(stage: Stage, out: StepOutputs) -> dict[str, Tensor]:
-    """What a step's own passes say: energy gap, drift, and clusters in use (exp of the entropy of their shares)."""
-    found: dict[str, Tensor] = {}
-    if out.energy_data is not None and out.energy_negatives is not None:
-        found[_GAP] = (out.energy_data.mean() - out.energy_negatives.mean()).abs()
-    if out.noised_score is not None and stage.negatives is not None:
-        found[_DRIFT] = _drift(stage.negatives, out.noised_score)
-    sharing = any(name in stage.terms and stage.terms[name][0].at(out.progress) > 0 for name in _SHARING)
-    if sharing and out.data is not None and out.progress >= _CLUSTERS_FORM:
-        shares = out.data.logits.softmax(dim=1).mean(dim=0)
-        found[_CLUSTERS] = torch.special.entr(shares).sum().exp()
-    return found
-
-
-@torch.no_grad()
-def figures_of_chains(negatives: Negatives, chains: Tensor, energy: EnergyFn | None) -> dict[str, Tensor]:
-    """How far chains (n, *shape) are from their box and, given the energy, how far the next move takes some."""
-    box = negatives.teleport.box
-    outside = (chains - box.clamp(chains)).flatten(1).norm(dim=1)
-    found = {_EXTENT: outside.square().mean().sqrt() / (box.high - box.low).norm()}
-    if energy is not None:
-        found[_DRIFT] = _drift(negatives, energy_and_score(energy, chains[:_SCORED])[1])
-    return found
-
-
-def watched_values(stage: Stage, out: StepOutputs) -> dict[str, Tensor]:
-    """The value of each term, and the figures of the step beside them."""
-    return stage.values(out) | figures_of_step(stage, out)
-
-
-def figures_of_terms(stage: Stage, values: Mapping[str, Tensor], progress: float) -> dict[str, Tensor]:
+def figures_of_terms(stage: Stage, terms: Mapping[str, Tensor], progress: float) -> dict[str, Tensor]:
     """The values, and the sum of the sizes of terms in force; weights are left out, since they may ramp."""
-    found = {name: value.detach() for name, value in values.items()}
-    in_force = [found[name].abs() for name, (weight, _) in stage.terms.items() if weight.at(progress) > 0]
+    found = {name: value.detach() for name, value in terms.items()}
+    in_force = [found[name].abs() for name, weight in stage.weights(progress).items() if weight > 0]
     return found | ({_SIZE: torch.stack(in_force).sum()} if in_force else {})
-
-
-def size(tensors: Iterable[Tensor]) -> Tensor:
-    """The sum of norms: finite only if every number is.
-
-    Example:
-        >>> size([torch.tensor([3.0, 4.0]), torch.tensor([1.0])])
-        tensor(6.)
-    """
-    floating = [local(x.detach()) for x in tensors if x.is_floating_point()]
-    return torch.stack(torch._foreach_norm(floating)).sum() if floating else torch.zeros(())
-
-
-def _drift(negatives: Negatives, score: Tensor) -> Tensor:
-    """The root mean square length of a move without its noise, in diagonals of the box."""
-    box, langevin = negatives.teleport.box, negatives.langevin
-    if langevin.clip is not None:
-        score = score.clamp(-langevin.clip, langevin.clip)
-    length = score.flatten(1).square().sum(dim=1).mean().sqrt()
-    diagonal: Tensor = (box.high - box.low).norm()
-    return langevin.alpha * length / diagonal

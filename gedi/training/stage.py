@@ -1,90 +1,39 @@
-"""What a stage of training is: frozen settings, nothing that changes."""
+"""What a stage of training is: frozen settings and bound parts, nothing that changes."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from gedi.logic import Constraint
-from gedi.sampling import Initial, Langevin, Teleport
-from gedi.types import Clustered
+from gedi.densities.density import Density
+from gedi.moves.move import Augment, Move
+from gedi.objectives.objective import Objective
+from gedi.sampling import Langevin
+from gedi.types import EnergyFn
+from gedi.views import gaussian_noise, manifold_walk
 from gedi.views.manifold import Direction
 
 #: Which energy a walk follows: the one the stage began with, the live one, or the control ``|x|^2 / 2``.
 WalkEnergy = Literal["stage1", "live", "radial"]
 
 
-class StepOutputs(NamedTuple):
-    """Everything a term may look at. What no term of the stage needs is None or missing."""
-
-    data: Clustered | None
-    views: dict[str, Clustered]
-    energy_data: Tensor | None
-    energy_negatives: Tensor | None
-    noised_score: Tensor | None
-    noise: Tensor | None
-    progress: float
-    grouped: int = 0  # so many rows, the first, come in groups
-    labels: Tensor | None = None  # only the supervised upper bound looks
-
-
-Term = Callable[[StepOutputs], Tensor]
-Augment = Callable[[Tensor, torch.Generator], Tensor]
-
-
 @dataclass(frozen=True)
-class Weight:
-    """The weight of a term: 0 until ``start`` of the stage, then rising over ``ramp`` of it."""
+class View:
+    """How the augmented view of points is made: ``augment``, then noise of width ``noise``.
 
-    value: float
-    start: float = 0.0
-    ramp: float = 0.0
-
-    def at(self, progress: float) -> float:
-        """The weight at a share of the stage."""
-        if progress < self.start:
-            return 0.0
-        return self.value * (min(1.0, (progress - self.start) / self.ramp) if self.ramp > 0 else 1.0)
-
-
-@dataclass(frozen=True)
-class Negatives:
-    """How samples from the model are drawn in each step."""
-
-    chains: int
-    langevin: Langevin
-    initial: Initial  # where re-initialised chains begin
-    teleport: Teleport
-    teleports: int = 0
-    reinit: float = 0.0
-    data_noise: float = 0.0  # noise on the data they are held against; images have no density without
-
-
-@dataclass(frozen=True)
-class Naming:
-    """When symbols are aligned with a constraint: at shares ``moments`` of the stage."""
-
-    constraint: Constraint
-    moments: tuple[float, ...]
-    restarts: int = 200
-    decode: bool = True  # prototypes may also be drawn anew, from finer clusters
-
-    def due(self, iteration: int, iterations: int) -> bool:
-        """Whether this iteration begins with an alignment."""
-        return due(self.moments, iteration, iterations)
-
-
-def due(moments: tuple[float, ...], iteration: int, iterations: int) -> bool:
-    """Whether an iteration is at one of the moments, which are shares of the stage.
-
-    Example:
-        >>> due((0.5,), 50, 100), due((0.5,), 51, 100)
-        (True, False)
+    ``both`` clusters the data through an augmentation of their own too, not as they are.
     """
-    return iteration in {round(moment * iterations) for moment in moments}
+
+    noise: float
+    augment: Augment | None = None
+    both: bool = False
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """The augmented view of a batch."""
+        return gaussian_noise(x if self.augment is None else self.augment(x, generator), self.noise, generator)
 
 
 @dataclass(frozen=True)
@@ -103,12 +52,28 @@ class Walk:
     inertia: float
     refresh: int
     relax: Langevin | None = None  # moves back to the data after every step
-    composed: bool = False  # the augmented view is taken of the walk's end; else the end is a view of its own
+    composed: bool = False  # the augmented view is taken of the walk's end; else the end is a look of its own
 
     @property
     def every_step(self) -> bool:
         """Whether each batch is walked on its own."""
         return self.refresh == 1
+
+    def __call__(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int = 0) -> Tensor:
+        """The end of a walk from each point, or its path, every so many steps."""
+        relax = self.relax
+        return manifold_walk(
+            energy,
+            x,
+            generator,
+            steps=self.steps,
+            radius=self.radius,
+            direction=self.direction,
+            corrector=self.corrector,
+            inertia=self.inertia,
+            relax=None if relax is None else lambda e, x, g: relax.run(e, x, g)[0],
+            every=every,
+        )
 
 
 @dataclass(frozen=True)
@@ -138,40 +103,56 @@ class Stage:
         name: what the logs call it.
         iterations: number of optimiser steps.
         batch_size: points a step.
-        terms: name -> (weight, term). Only what they need is computed.
         optimiser: learning rate and its course.
-        view_noise: width of the noise on the augmented view, or None for no such view.
-        augment: what else is done to the augmented view.
-        augment_both: the data are clustered through an augmentation of their own too, not as they are.
-        naming: alignment of symbols, or None.
-        merging: shares of the stage at which prototypes are merged from finer clusters.
+        density: the likelihood model, bound to the run.
+        density_weights: of its terms; those of weight 0 are left out.
+        terms: the objectives, bound to the run, by the name that the log gives them. Only what they need is computed.
+        moves: global steps, bound to the run.
+        view: how the augmented view is made; needed where a term or a move looks at it.
+        walk: the manifold walk, or None.
+        average: decay of the weights' running average, which replaces them at the stage's end; 0 is off.
         fresh_optimiser: begin without the moments of the stage before. A density's gradients are large, and a
             short stage after it would crawl until Adam has forgotten them.
-        walk: the manifold view, or None.
-        negatives: samples from the model, or None.
-        denoising: width of the blur of score matching, or None.
-        average: decay of the weights' running average, which replaces them at the stage's end; 0 is off.
-        clusters_from: terms whose sum tells good restarts from bad; empty for stages that are not
-            restarted.
     """
 
     name: str
     iterations: int
     batch_size: int
-    terms: Mapping[str, tuple[Weight, Term]]
     optimiser: Optimiser
-    view_noise: float | None = None
-    augment: Augment | None = None
-    augment_both: bool = False
-    naming: Naming | None = None
-    merging: tuple[float, ...] = ()
-    fresh_optimiser: bool = False
+    density: Density
+    density_weights: Mapping[str, float] = field(default_factory=dict)
+    terms: Mapping[str, Objective] = field(default_factory=dict)
+    moves: Mapping[str, Move] = field(default_factory=dict)
+    view: View | None = None
     walk: Walk | None = None
-    negatives: Negatives | None = None
-    denoising: float | None = None
     average: float = 0.0
-    clusters_from: tuple[str, ...] = field(default=())
+    fresh_optimiser: bool = False
 
-    def values(self, out: StepOutputs) -> dict[str, Tensor]:
-        """The value of each term, unweighted."""
-        return {name: term(out) for name, (_, term) in self.terms.items()}
+    @property
+    def looks(self) -> frozenset[str]:
+        """The looks at the data that its terms need."""
+        return frozenset(look for term in self.terms.values() for look in term.looks)
+
+    @property
+    def clusters_from(self) -> tuple[str, ...]:
+        """Terms whose sum tells good restarts from bad; a stage without any is not restarted."""
+        return tuple(name for name, term in self.terms.items() if term.shapes == "clusters")
+
+    @property
+    def looks_at_labels(self) -> bool:
+        """Whether a term does: only the upper bound."""
+        return any(term.needs_labels for term in self.terms.values())
+
+    def shares_out(self, progress: float) -> bool:
+        """Whether a term in force gives every cluster its share: one cluster for all points is then an accident."""
+        return any(term.shares_out and term.at(progress) > 0 for term in self.terms.values())
+
+    def weights(self, progress: float) -> dict[str, float]:
+        """The weight of every term at a share of the stage, in the order they are summed."""
+        density = {name: self.density_weights[name] for name in self.density.terms if self.density_weights.get(name)}
+        return density | {name: term.at(progress) for name, term in self.terms.items()}
+
+
+def radial_energy(x: Tensor) -> Tensor:
+    """The control: score ``-x`` with no model at all. Circles fall to it; moons do not."""
+    return x.flatten(1).square().sum(dim=1) / 2

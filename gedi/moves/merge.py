@@ -1,18 +1,44 @@
 """Symbols merged from finer clusters: a global step that gradients cannot make."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from sklearn.cluster import SpectralClustering
 from torch import Tensor
 
 from gedi import losses
+from gedi.errors import UserError
+from gedi.moves.move import Augment, Move, Proposal
 from gedi.nn import Model
-from gedi.training.proposal import Proposal
-from gedi.training.stage import Augment
+from gedi.objectives.objective import Context
+from gedi.settings import Amount
+from gedi.types import Points
 
 _POINTS = 3000  # enough for the confusions of some fifty clusters; more only cost time
 _LOOKS = 4  # augmented looks at each point
 _TRACE = 1e-12
+
+
+class Merge(Move):
+    """Merges the clusters from finer ones, at the given moments."""
+
+    balance: Amount = 4.0  # weight of the balance in the loss that decides
+
+    kind: ClassVar[str] = "merge"
+
+    def bind(self, context: Context) -> "Merge":
+        """Refused where there is nothing to merge from."""
+        if context.finer == 0:
+            raise UserError("clusters are merged from finer ones, and the model has none: see model.finer")
+        return super().bind(context)
+
+    def propose(
+        self, model: Model, points: Points, grouped: int, look: Augment, generator: torch.Generator
+    ) -> Proposal:
+        """See :func:`merge_prototypes`."""
+        some = points[some_of(len(points), generator)]
+        return merge_prototypes(model, some, look, generator, self.balance)
 
 
 @torch.no_grad()

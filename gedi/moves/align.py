@@ -1,23 +1,60 @@
 """Symbol alignment during training: the constraint names the clusters, and mends them on the way."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from gedi.logic import align, decode
-from gedi.nn import Model
-from gedi.training.proposal import Proposal
-from gedi.training.stage import Augment, Naming
+from gedi.errors import UserError
+from gedi.logic import Constraint, align, decode
+from gedi.moves.move import Augment, Move, Proposal
+from gedi.nn import Model, Prototypes
+from gedi.objectives.objective import Context
+from gedi.settings import Positive
+from gedi.types import Points
 
 _GROUPS = 300  # enough to tell the names; more only cost time
 _LOOKS = 4  # augmented looks at each point
 _FINER = 4  # clusters for each symbol, where names are decoded from finer ones
 
 
+class Align(Move):
+    """Names the clusters as the constraint says, at the given moments."""
+
+    restarts: Positive = 200  # of the search
+    decode: bool = True  # prototypes may also be drawn anew, from finer clusters
+
+    kind: ClassVar[str] = "align"
+
+    def bind(self, context: Context) -> "Align":
+        """Refused where nothing is known."""
+        if context.constraint is None:
+            raise UserError("alignment names clusters by a constraint, and there is none: see constraint.rule")
+        return super().bind(context)
+
+    def propose(
+        self, model: Model, points: Points, grouped: int, look: Augment, generator: torch.Generator
+    ) -> Proposal:
+        """See :func:`align_prototypes`."""
+        assert self._context.constraint is not None
+        if not isinstance(model.prototypes, Prototypes):
+            raise UserError("symbols are aligned by their prototypes: the move align needs model.head=prototypes")
+        return align_prototypes(
+            model, points[:grouped], self._context.constraint, look, generator, self.restarts, self.decode
+        )
+
+
 @torch.no_grad()
 def align_prototypes(
-    model: Model, points: Tensor, naming: Naming, augment: Augment, generator: torch.Generator
+    model: Model,
+    points: Tensor,
+    constraint: Constraint,
+    augment: Augment,
+    generator: torch.Generator,
+    restarts: int = 200,
+    decoded: bool = True,
 ) -> Proposal:
     """Prototypes under which groups of points satisfy a constraint best.
 
@@ -26,7 +63,7 @@ def align_prototypes(
     (:func:`gedi.logic.decode`): right while the clusters are still mixed, since finer ones are purer. The old
     ones stay unless the constraint's loss drops.
     """
-    constraint, was_training = naming.constraint, model.training
+    was_training = model.training
     size = len(constraint.domains)
     groups = len(points) // size
     if groups > _GROUPS:
@@ -34,8 +71,8 @@ def align_prototypes(
         points = points.view(groups, size, *points.shape[1:])[chosen].flatten(0, 1)
         groups = _GROUPS
     model.eval()
-    embedding = model(points).embedding
-    looks = 2 * embedding + sum(model(augment(points, generator)).embedding for _ in range(_LOOKS))
+    embedding = model.clustered(points).embedding
+    looks = 2 * embedding + sum(model.clustered(augment(points, generator)).embedding for _ in range(_LOOKS))
     model.train(was_training)
     looks = F.normalize(looks, dim=1)
     weight = model.prototypes.weight
@@ -50,15 +87,15 @@ def align_prototypes(
     def loss(prototypes: Tensor) -> float:
         return float(-constraint.log_prob(grouped_log_p(prototypes)).mean())
 
-    renamed = align(constraint, grouped_log_p(weight), restarts=naming.restarts, generator=generator)
+    renamed = align(constraint, grouped_log_p(weight), restarts=restarts, generator=generator)
     proposals: list[tuple[Tensor, Tensor | None]] = [(weight[renamed.permutation], renamed.permutation)]
     clusters = min(_FINER * len(weight), len(points) // 2)
-    if naming.decode and clusters > len(weight):
+    if decoded and clusters > len(weight):
         seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
         fine = KMeans(clusters, n_init=3, random_state=seed).fit(looks.cpu().numpy())
         centres = F.normalize(torch.from_numpy(fine.cluster_centers_).to(looks), dim=1)
         memberships = (looks @ centres.t() / temperature).softmax(dim=1).view(groups, size, -1)
-        symbols = decode(constraint, memberships, restarts=max(1, naming.restarts // 2), generator=generator)
+        symbols = decode(constraint, memberships, restarts=max(1, restarts // 2), generator=generator)
         means = symbols.reshape(len(points), -1).t() @ looks  # (c, d)
         proposals.append((F.normalize(means, dim=1), None))
     before = loss(weight)

@@ -1,0 +1,210 @@
+"""Building: a config becomes a network and the stages that train it."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gedi.config import Config, StageConfig
+from gedi.data import is_sharded, spread
+from gedi.densities.density import Density
+from gedi.errors import UserError
+from gedi.logic import Constraint
+from gedi.moves.move import Augment
+from gedi.nn import MLP, Classifier, ConvEncoder, Model, Passthrough, Projector, Prototypes, ResNet8
+from gedi.objectives.objective import Context
+from gedi.random import Streams
+from gedi.sampling import Box, Initial, Langevin, Normal
+from gedi.training import GuardSettings, Optimiser, Stage, TrainerSettings, View, Walk
+from gedi.types import Points
+from gedi.views import CropAndColour, Warp
+
+_ENOUGH = 10_000  # points to tell the mean and spread of all by
+_ENOUGH_READ = 2000  # the same of points in shards, each of which is read for it
+
+
+def build_model(
+    config: Config, shape: Sequence[int], clusters: int, streams: Streams, encoder: nn.Module | None = None
+) -> Model:
+    """The network of a config for points of a shape, drawn from the run's streams; the encoder may be one's own."""
+    m = config.model
+
+    def make(stream: str) -> nn.Module:
+        return _encoder(config, shape, streams[stream]) if encoder is None else copy.deepcopy(encoder)
+
+    first = make("encoder")
+    latent = _latent_dim(first, shape)
+    if m.head == "linear":
+        projector: nn.Module = Passthrough()
+        prototypes: nn.Module = Classifier(latent, clusters, streams["head"])
+    else:
+        projector = Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent)
+        prototypes = Prototypes(m.embedding, clusters, m.temperature, streams["head"])
+    if m.finer and m.head == "linear":
+        raise UserError("finer clusters are prototypes: model.finer needs model.head=prototypes")
+    if m.finer and m.finer <= clusters:
+        raise UserError(f"model.finer must be more than the {clusters} clusters merged from them, got {m.finer}")
+    return Model(
+        first,
+        projector,
+        prototypes,
+        finer=Prototypes(m.embedding, m.finer, m.temperature, streams["finer"]) if m.finer else None,
+        density=config.density.module(latent, make, streams),
+    )
+
+
+def _latent_dim(encoder: nn.Module, shape: Sequence[int]) -> int:
+    """The length of an encoder's latents, asked of the encoder itself."""
+    try:
+        with torch.no_grad():
+            latent = encoder(torch.zeros(2, *shape))
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:  # layers and own code refuse in many ways
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"the encoder must take points of shape {tuple(shape)}: {reason}") from None
+    if not isinstance(latent, Tensor) or latent.dim() != 2 or len(latent) != 2:
+        given = tuple(latent.shape) if isinstance(latent, Tensor) else type(latent).__name__
+        raise UserError(
+            f"an encoder must give one vector a point, (n, h), got {given} for 2 points; end it with torch.nn.Flatten()"
+        )
+    return int(latent.shape[1])
+
+
+def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -> nn.Module:
+    m = config.model
+    if m.encoder == "mlp":
+        if len(shape) != 1:
+            raise UserError(f"model.encoder=mlp takes rows of a table, got points of shape {tuple(shape)}; use conv")
+        return MLP(
+            shape[0],
+            m.hidden,
+            m.latent,
+            activation=m.activation,
+            first=m.first,
+            sharpness=m.sharpness,
+            extent=m.extent,
+            generator=generator,
+        )
+    if len(shape) != 3:
+        raise UserError(f"model.encoder={m.encoder} takes images, got points of shape {tuple(shape)}; use mlp")
+    if m.encoder == "conv":
+        return ConvEncoder(shape, m.width, m.latent, generator=generator)
+    return ResNet8(shape[0], m.width, m.stem, generator=generator)
+
+
+def initial_distribution(config: Config, train: Points, box: Box) -> Initial:
+    """Where the config's chains begin."""
+    if getattr(config.density, "initial", "uniform") == "uniform":
+        return box
+    return Normal.around(train[spread(len(train), _ENOUGH_READ)] if is_sharded(train) else train[:_ENOUGH])
+
+
+def build_stages(config: Config, density: Density, context: Context) -> list[Stage]:
+    """The stages of a config, bound to a run; those without iterations are left out."""
+    return [
+        _stage(name, stage, config, density, context) for name, stage in config.stages.items() if stage.iterations > 0
+    ]
+
+
+def context_of(config: Config, clusters: int, constraint: Constraint | None, labelled: bool = False) -> Context:
+    """What terms and moves may have to know of a run."""
+    by_rule = constraint is not None and config.constraint.prior == "rule"
+    return Context(
+        clusters,
+        config.model.embedding,
+        config.model.temperature,
+        config.model.finer,
+        constraint.marginals().mean(dim=0).log() if constraint is not None and by_rule else None,
+        constraint,
+        labelled,
+    )
+
+
+def trainer_settings(config: Config, stages: Sequence[Stage]) -> TrainerSettings:
+    """How the loop restarts, logs and is guarded."""
+    return TrainerSettings(
+        n_init=config.n_init,
+        good_enough=_good_enough(config, stages),
+        log_every=config.log_every,
+        guard=GuardSettings(**config.guard.model_dump()),
+    )
+
+
+def _good_enough(config: Config, stages: Sequence[Stage]) -> float | None:
+    """The loss at which no further try is made: that of a perfect clustering, which not every term knows."""
+    shaping = [term for stage in stages for term in stage.terms.values() if term.shapes == "clusters"]
+    # Without walks a low loss proves nothing: every split far from the data's edge has it.
+    if not any("walk" in term.looks for term in shaping):
+        return None
+    perfect = [term.perfect() for term in shaping]
+    known = [value for value in perfect if value is not None]
+    return sum(known) + config.good_enough if known and len(known) == len(perfect) else None
+
+
+def walk_settings(config: Config) -> Walk:
+    """The config's manifold walk."""
+    w = config.walk
+    relax = Langevin(noise=w.relax_noise, step_size=w.relax_step_size, steps=w.relax) if w.relax else None
+    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax, w.composed)
+
+
+def _augment(config: Config) -> Augment | None:
+    a = config.augment
+    parts = [
+        part
+        for part in (
+            CropAndColour(
+                crop=a.crop,
+                resized=a.resized,
+                flip=a.flip,
+                jitter=a.jitter,
+                strength=a.strength,
+                grayscale=a.grayscale,
+                mean=config.data.mean,
+                std=config.data.std,
+            ),
+            Warp(a.rotation, a.shear, a.scale, a.shift, a.elastic, background=-config.data.mean / config.data.std),
+        )
+        if not part.is_identity
+    ]
+
+    def both(x: Tensor, generator: torch.Generator) -> Tensor:
+        for part in parts:
+            x = part(x, generator)
+        return x
+
+    return both if parts else None
+
+
+def _stage(name: str, stage: StageConfig, config: Config, density: Density, context: Context) -> Stage:
+    terms = {term: objective.bind(context) for term, objective in stage.terms.items() if objective.weight > 0}
+    moves = {move: proposal.bind(context) for move, proposal in stage.moves.items() if proposal.moments}
+    if not stage.in_force:
+        raise UserError(f"{name} needs at least one term of positive weight: see {name}.terms, {name}.density")
+    return Stage(
+        name=name,
+        iterations=stage.iterations,
+        batch_size=stage.batch_size,
+        optimiser=Optimiser(stage.learning_rate, stage.betas, stage.warmup, stage.final),
+        density=density,
+        density_weights={term: weight for term, weight in stage.density.items() if weight > 0},
+        terms=terms,
+        moves=moves,
+        view=View(config.augment.noise, _augment(config), config.augment.both),
+        walk=walk_settings(config) if _walks(name, config, stage) else None,
+        average=stage.average,
+        fresh_optimiser=stage.fresh_optimiser,
+    )
+
+
+def _walks(name: str, config: Config, stage: StageConfig) -> bool:
+    """Whether a stage walks, for a look of its own or within the augmented view."""
+    composed = config.walk.composed and "view" in stage.looks
+    if composed and "walk" in stage.looks:
+        raise UserError(
+            f"a composed walk is part of the augmented view: {name}.terms must not look at the walk besides"
+        )
+    walks = composed or "walk" in stage.looks
+    if walks and config.walk.energy != "radial" and config.density.kind == "none":
+        raise UserError("walks follow a density, and there is none: see density.kind, or walk.energy=radial")
+    return walks

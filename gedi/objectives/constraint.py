@@ -1,0 +1,28 @@
+"""What is known of groups of symbols: the semantic loss."""
+
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from gedi.errors import UserError
+from gedi.objectives.objective import Carried, Context, Objective, Seen
+
+
+class Rule(Objective):
+    """``-mean log P(C)`` over the groups of the batch, each seen as data and as augmented view."""
+
+    kind: ClassVar[str] = "constraint"
+    shapes: ClassVar[Literal["clusters", "embedding"]] = "clusters"
+
+    def bind(self, context: Context) -> "Rule":
+        """Refused where nothing is known."""
+        if context.constraint is None:
+            raise UserError("a weight on the constraint needs a constraint: see constraint.rule")
+        return super().bind(context)
+
+    def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:
+        """The semantic loss."""
+        rule = self._context.constraint
+        assert rule is not None
+        log_p = seen.both(seen.grouped).log_softmax(dim=1)
+        return -rule.log_prob(log_p.view(-1, len(rule.domains), log_p.shape[1])).mean()

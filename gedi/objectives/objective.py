@@ -1,0 +1,117 @@
+"""What a training term is: its settings, what it needs, and its value from what the network saw."""
+
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import torch
+from pydantic import PrivateAttr
+from torch import Tensor
+
+from gedi.logic import Constraint
+from gedi.settings import Amount, Section, Share
+from gedi.types import Clustered
+
+#: A look at the data beside the data themselves: the augmented view, or the end of a walk.
+Look = Literal["view", "walk"]
+#: State that a term carries from step to step: tensors in dictionaries and lists, or None.
+Carried = Any
+
+
+class Context(NamedTuple):
+    """What a term may have to know of the run.
+
+    Attributes:
+        clusters: how many there are.
+        embedding: dimension of the embedding.
+        temperature: ``tau`` of the prototypes.
+        finer: how many finer clusters the model has; 0 has none.
+        log_shares: log of each cluster's share, (clusters,); None is equal shares.
+        constraint: what is known of groups of points, or None.
+        labelled: whether the training points have labels, which only the upper bound looks at.
+    """
+
+    clusters: int
+    embedding: int
+    temperature: float
+    finer: int = 0
+    log_shares: Tensor | None = None
+    constraint: Constraint | None = None
+    labelled: bool = False
+
+
+class Seen(NamedTuple):
+    """What the network saw in one step: rows of all processes.
+
+    Attributes:
+        data: the data themselves.
+        looks: the same rows through each look that a term of the stage needs.
+        progress: share of the stage that is over.
+        grouped: so many rows, the first, come in groups of the constraint.
+        labels: only where a term needs them.
+    """
+
+    data: Clustered
+    looks: dict[str, Clustered]
+    progress: float
+    grouped: int = 0
+    labels: Tensor | None = None
+
+    def both(self, rows: int | None = None) -> Tensor:
+        """Logits of the data and of the augmented view, one below the other."""
+        return torch.cat([self.data.logits[:rows], self.looks["view"].logits[:rows]])
+
+
+class Objective(Section):
+    """A training term; its settings are the part. A subclass is one file and nothing else.
+
+    Attributes:
+        weight: of the term in the sum.
+        start: the weight is 0 for this share of the stage,
+        ramp: and then rises over this share.
+        kind: what settings and the log call it.
+        shapes: ``clusters`` tell good restarts from bad by their sum; ``embedding`` shapes what clusters stand on.
+        needs_labels: looks at labels, which only the upper bound does.
+        shares_out: gives every cluster its share of the points, so that one cluster for all is an accident.
+    """
+
+    weight: Amount
+    start: Share = 0.0
+    ramp: Share = 0.0
+
+    kind: ClassVar[str]
+    shapes: ClassVar[Literal["clusters", "embedding"]]
+    shares_out: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
+    _context: Context = PrivateAttr()
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks at the data that it needs."""
+        return ("view",)
+
+    def bind(self, context: Context) -> Self:
+        """The same term for one run; what cannot be is refused here."""
+        bound = self.model_copy()
+        bound._context = context
+        return bound
+
+    def at(self, progress: float) -> float:
+        """The weight at a share of the stage."""
+        if progress < self.start:
+            return 0.0
+        return self.weight * (min(1.0, (progress - self.start) / self.ramp) if self.ramp > 0 else 1.0)
+
+    def perfect(self) -> float | None:
+        """The value of a perfect clustering, where it is known without data."""
+        return None
+
+    def begin(self) -> Carried:
+        """State of its own at the beginning of a stage; None for a term that has none."""
+        return None
+
+    def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:
+        """A scalar to minimise."""
+        raise TypeError(f"{type(self).__name__} must define __call__(seen, carried)")
+
+    def after(self, seen: Seen, carried: Carried) -> Carried:
+        """Its state after a step; nothing of it has a gradient."""
+        return carried

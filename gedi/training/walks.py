@@ -1,0 +1,80 @@
+"""Walks of the training points: made when they are due, and kept."""
+
+from typing import Any
+
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from gedi.densities.density import Density
+from gedi.nn import Model
+from gedi.processes import Processes
+from gedi.random import Streams
+from gedi.training.sharding import gathered
+from gedi.training.stage import Stage, radial_energy
+from gedi.training.step import JointPass
+from gedi.types import EnergyFn, Points
+
+
+class Walks:
+    """Where walks from the training points end.
+
+    Args:
+        train: the points, (n, *shape).
+        density: whose energy is walked on.
+        module: the network, as it may be spread over processes.
+        processes: which this one is of; each walks its share.
+        fabric: for the device.
+    """
+
+    def __init__(
+        self, train: Points, density: Density, module: JointPass, processes: Processes, fabric: Fabric
+    ) -> None:
+        self.train, self.density = train, density
+        self.module, self.processes, self.fabric = module, processes, fabric
+        self.frozen: Model | None = None  # whose energy is walked on; None walks on the live one
+        self.ends: Tensor | None = None  # (n, *shape)
+
+    def begin(self, stage: Stage) -> None:
+        """A new stage: nothing is walked yet, and the energy of this moment may be kept."""
+        self.frozen = self._freeze() if stage.walk is not None and stage.walk.energy == "stage1" else None
+        self.ends = None
+
+    def forget(self, stage: Stage) -> None:
+        """Walks by an energy that is no more are made again."""
+        if stage.walk is not None and stage.walk.refresh:
+            self.ends = None
+
+    def of(self, stage: Stage, iteration: int, own: Tensor, x: Tensor, streams: Streams) -> Tensor | None:
+        """The ends for the points ``x`` with numbers ``own``; None where the stage does not walk."""
+        walk = stage.walk
+        if walk is None:
+            return None
+        if walk.every_step:
+            return walk(self._energy(stage), x, streams["walk"])
+        if self.ends is None or (walk.refresh and iteration % walk.refresh == 0):
+            share = slice(self.processes.rank, None, self.processes.size)
+            ends = walk(self._energy(stage), self.train[share], streams["walk"])
+            self.ends = self.processes.whole(ends, len(self.train))
+        return self.ends[own]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The energy walked on and the ends."""
+        return {"frozen": None if self.frozen is None else self.frozen.state_dict(), "ends": self.ends}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with them."""
+        self.frozen = None
+        if state["frozen"] is not None:
+            self.frozen = self._freeze()
+            self.frozen.load_state_dict(state["frozen"])
+        self.ends = None if state["ends"] is None else self.fabric.to_device(state["ends"])
+
+    def _freeze(self) -> Model:
+        with gathered(self.module):
+            return self.density.frozen(self.module.model)
+
+    def _energy(self, stage: Stage) -> EnergyFn:
+        assert stage.walk is not None
+        if stage.walk.energy == "radial":
+            return radial_energy
+        return self.density.energy(self.module.model if self.frozen is None else self.frozen)
