@@ -413,7 +413,7 @@ def _assess(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.box,
         prepared.streams,
         prepared.constraint,
-        prepared.trainer.samples(),
+        prepared.trainer.samples,
     )
 
 

@@ -65,6 +65,6 @@ def resident_memory(iterations: int) -> tuple[list[int], list[float]]:
     at, held = [], []
     for _ in range(10):
         trainer.fit(stop_after=iterations // 10)
-        at.append(trainer.iteration)
+        at.append(trainer.state.iteration)
         held.append(int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
     return at, held

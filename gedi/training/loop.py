@@ -75,6 +75,7 @@ class Trainer:
         seconds: spent in each stage.
         last_good: when :meth:`fit` gave up, the iteration of the leg that the state was put back to; None where there
             is no good model.
+        samples: what the density has left of them, once training is finished; None where it keeps none.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Trainer:
         self.state.density = density.begin(self.streams.shared["buffer"])
         self.seconds: dict[str, float] = {}
         self.last_good: int | None = None
+        self.samples: Tensor | None = None
 
     def fit(self, stop_after: int | None = None) -> None:
         """Run every leg, or at most ``stop_after`` iterations of them; those undone by the guard count too."""
@@ -148,11 +150,8 @@ class Trainer:
         with gathered(self.state.module):
             self.model = copy.deepcopy(self.model) if self.processes.size > 1 else self.model
         self.model.cpu().eval()
-
-    def samples(self) -> Tensor | None:
-        """Samples that the density has left after training, of all processes, on the CPU."""
         kept = self.density.kept(self.state.density)
-        return None if kept is None else self.processes.whole(kept.rows, kept.total).cpu()
+        self.samples = None if kept is None else self.processes.whole(kept.rows, kept.total).cpu()
 
     def state_dict(self) -> Record:
         """All state: with it and the same data a run goes on bit for bit, with as many processes.

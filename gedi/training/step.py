@@ -70,7 +70,6 @@ class JointPass(nn.Module):
         now, carried = stage()
         clustered = [batch.anchor, *batch.looks.values()] if batch.looks else []
         latents = self._encoded(batch, [*clustered, *batch.draw.encoded])
-        outputs = self.model.heads(latents[: len(clustered)])
         terms, figures = now.density.values(
             self.model,
             batch.draw,
@@ -79,6 +78,7 @@ class JointPass(nn.Module):
             lambda function, parts: self._of_all(batch, function, parts),
             watching,
         )
+        outputs = self.model.heads(latents[: len(clustered)])
         if outputs:
             seen = Seen(
                 outputs[0],
