@@ -133,7 +133,7 @@ def test_missing_cells_are_run_by_another_process_and_the_table_is_written_after
 def test_a_line_says_mean_and_spread_and_how_many_diverged():
     runs = [{"metrics": {"nmi": x}, "seconds": {"total": 10 * x}} for x in (0.5, 0.7)] + [{"diverged": "at once"}]
     group = engine.Group(runs)
-    assert group.figure("nmi") == "0.600 ± 0.100"
+    assert group.figure("nmi") == "0.600 ± 0.141"  # 0.1 * sqrt(2): two runs have one degree of freedom
     assert group.figure("kl") == ""
     assert engine.Group([{"metrics": {"nmi": 0.5}}]).figure("nmi") == "0.500"  # one run has no deviation
     assert group.seconds() == "6"
