@@ -104,7 +104,7 @@ def test_a_cell_that_diverges_is_reported_and_not_hidden(tiny, tmp_path):
 def test_profiles_do_not_mix_in_one_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_run_missing", lambda *args: None)
     write_table("toy", profile="laptop", seeds=range(1), out=tmp_path)
-    with pytest.raises(UserError, match="holds the laptop profile"):
+    with pytest.raises(UserError, match="holds the 'laptop' profile"):
         write_table("toy", profile="paper", seeds=range(1), out=tmp_path)
 
 

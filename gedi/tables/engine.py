@@ -312,8 +312,9 @@ def _check_same_profile(out: Path, profile: str) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"--out must name a directory, but {str(out)!r} is a file")
     mark = out / "profile.txt"
-    if mark.is_file() and mark.read_text().strip() != profile:
-        raise UserError(f"--out {str(out)!r} holds the {mark.read_text().strip()} profile: choose another directory")
+    held = mark.read_text(errors="replace").strip() if mark.is_file() else profile
+    if held != profile:
+        raise UserError(f"--out {str(out)!r} holds the {held!r} profile, as {mark.name} says: choose another directory")
     out.mkdir(parents=True, exist_ok=True)
     mark.write_text(profile + "\n")
 
