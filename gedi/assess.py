@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,8 +44,7 @@ def assess(
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Figures on the whole test set, and the points behind them for the pictures.
 
-    A method without a cluster head says the same of every point of a table; what its latents would give to k-means
-    stands beside it as ``nmi_kmeans``. On images k-means speaks for it.
+    For a method without a cluster head k-means speaks.
 
     Args:
         model: trained.
@@ -61,12 +59,7 @@ def assess(
     out = outputs_of(model, data.test)
     images, clustered = len(data.test.shape) == 4, has_clusters(config)
     metrics: dict[str, Any] = {}
-    if clustered:
-        predicted = out.logits.argmax(dim=1)
-    elif images:
-        predicted = _by_kmeans(out, config, data)
-    else:
-        predicted = torch.zeros(len(data.test), dtype=torch.long)
+    predicted = out.logits.argmax(dim=1) if clustered else _by_kmeans(out, config, data)
     points = {"predicted": predicted}
     if images:  # some of them for the pictures, so that a report needs no data files
         # the first ones; of shards, which may be sorted, some from everywhere
@@ -82,8 +75,6 @@ def assess(
             metrics["accuracy"] = float((predicted.cpu() == data.test_labels).float().mean())
         if images:
             metrics |= batch_nmi(labels, predicted.cpu().numpy(), generator=streams["batch_nmi"])
-        elif not clustered:
-            metrics["nmi_kmeans"] = _kmeans_nmi(out.latent, labels)
     else:
         metrics["clusters_used"] = len(torch.unique(predicted))
     if clustered:
@@ -109,7 +100,8 @@ def _by_kmeans(out: Outputs, config: Config, data: Dataset) -> Tensor:
     features = out.embedding if config.stage2.weights.barlow > 0 else out.latent
     clusters = config.model.clusters or data.clusters
     assert clusters is not None
-    return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), clusters, config.seed)).long()
+    few, seed = min(clusters, len(features)), config.seed % 2**32  # k-means takes no larger one
+    return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), few, seed)).long()
 
 
 @torch.no_grad()
@@ -190,8 +182,3 @@ def in_memory(points: Points, labels: Tensor | None) -> tuple[Tensor, Tensor | N
         return points[:], labels
     some = spread(len(points), READ)
     return points[some], None if labels is None else labels[some]
-
-
-def _kmeans_nmi(latent: Tensor, labels: np.ndarray) -> float:
-    clusters = len(np.unique(labels))
-    return clustering_metrics(labels, kmeans_clusters(latent.cpu().numpy(), clusters, 0))["nmi"]

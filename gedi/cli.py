@@ -23,6 +23,7 @@ from gedi.devices import make_fabric, share_cores
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import PARTS, Recipe, evaluate_run
 from gedi.loggers import make_logger
+from gedi.parts import parts_table
 from gedi.presets import PRESETS, preset
 from gedi.processes import EndedElsewhere, ProcessLost
 from gedi.report import Progress, write_report
@@ -120,8 +121,16 @@ def evaluate(
 
 
 @app.command()
-def presets(name: Annotated[str | None, typer.Argument(help="show one in full")] = None) -> None:
+def presets(
+    name: Annotated[str | None, typer.Argument(help="show one in full")] = None,
+    parts: Annotated[bool, typer.Option("--parts", help="which parts of the method each preset uses")] = False,
+) -> None:
     """List the presets, or show one in full."""
+    if parts and name is not None:
+        raise UserError(f"--parts is of all presets: leave out {name!r}, or leave out --parts to show it in full")
+    if parts:
+        print(parts_table())
+        return
     if name is not None:
         print(to_yaml(parse(preset(name))), end="")
         return
@@ -142,13 +151,13 @@ def presets(name: Annotated[str | None, typer.Argument(help="show one in full")]
 def table(
     name: Annotated[str, typer.Argument(help=", ".join(TABLES))],
     profile: Annotated[str, typer.Option(help="paper or laptop")] = "laptop",
-    seeds: Annotated[int, typer.Option(min=1, help="seeds per cell")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="the first of them")] = 0,
+    seeds: Annotated[int, typer.Option(help="seeds per cell")] = 5,
+    first_seed: Annotated[int, typer.Option(help="the first of them")] = 0,
     out: Annotated[Path | None, typer.Option(help="where the table goes")] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="a data set or method of the table; others are left out")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="runs at a time; as many as there are cores")] = None,
+    jobs: Annotated[int | None, typer.Option(help="runs at a time; as many as there are cores")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Reproduce one of the paper's tables, published figures beside ours."""

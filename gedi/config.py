@@ -275,7 +275,7 @@ class Config(Section):
     @classmethod
     def _spelling(cls, value: Any) -> Any:
         """The paper's spellings are taken too: ``no NF, 2 enc.`` is ``no-nf-2-enc``."""
-        return re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-") if isinstance(value, str) else value
+        return re.sub(r"[ ,._-]+", "-", value.lower()).strip("-") if isinstance(value, str) else value
 
 
 def parse(settings: Mapping[str, Any]) -> Config:

@@ -51,13 +51,13 @@ _NO_NF: dict[str, Any] = {"stage2": {"weights": {"negative_free": 0.0}}}
 #: What each method changes in any preset.
 CHANGES: dict[str, dict[str, Any]] = {
     "gedi": {},
-    # The density alone: both stages train only it.
+    # The energy by its own samples and nothing else, in both stages; where the preset refuses moves, see _SGLD.
     "jem": {
         "n_init": 1,
         "model": {"finer": 0, "second_encoder": False},
         "cluster": {"merge": ()},
-        "stage1": {"weights": _NO_CLUSTERS},
-        "stage2": {"weights": _NO_CLUSTERS},
+        "stage1": {"weights": {**_NO_CLUSTERS, "denoising": 0.0}},
+        "stage2": {"weights": {**_NO_CLUSTERS, "denoising": 0.0}},
     },
     # Embeddings whose dimensions agree between views and do not repeat each other; no clusters.
     "barlow": {
@@ -100,6 +100,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
 }
 _REFRESH_OF_LIVE_WALKS = 100
+#: JEM's chains: nothing refuses a move, some begin anew.
+_SGLD: dict[str, Any] = {"metropolis": False, "teleports": 0, "reinit": 0.05}
 _ENOUGH = 10_000  # points to tell the mean and spread of all by
 _ENOUGH_READ = 2000  # the same of points in shards, each of which is read for it
 
@@ -108,9 +110,7 @@ def with_method(config: Config) -> Config:
     """The config with its method's changes applied."""
     if config.method not in CHANGES:
         raise unknown("method", config.method, CHANGES)
-    changes = CHANGES[config.method]
-    if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:
-        changes = merge(changes, {"walk": {"refresh": _REFRESH_OF_LIVE_WALKS}})
+    changes = changes_of(config)
     changed = merge(config.model_dump(), changes)
     if changes:  # a stage that the method leaves without terms is no stage
         for stage in ("stage1", "stage2"):
@@ -124,8 +124,18 @@ def with_method(config: Config) -> Config:
     return Config.model_validate(changed)
 
 
+def changes_of(config: Config) -> dict[str, Any]:
+    """What a config's method sets in it, whatever it was before."""
+    changes = CHANGES[config.method]
+    if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:
+        return merge(changes, {"walk": {"refresh": _REFRESH_OF_LIVE_WALKS}})
+    if config.method == "jem" and config.sampling.metropolis:
+        return merge(changes, {"sampling": _SGLD})
+    return changes
+
+
 def has_clusters(config: Config) -> bool:
-    """Whether the method trains a cluster head at all."""
+    """Whether the method trains a cluster head at all; else k-means speaks for it, see :mod:`gedi.assess`."""
     weights = config.stage2.weights
     return config.stage2.iterations > 0 and any(getattr(weights, name) > 0 for name in _CLUSTERING)
 
@@ -303,7 +313,7 @@ def _stage(
         if constraint is not None and weights.constraint > 0 and config.constraint.align
         else None,
         merging=config.cluster.merge if weights.finer > 0 else (),
-        walk=walk_settings(config) if _walks(config, weights) else None,
+        walk=walk_settings(config) if walks(config, weights) else None,
         negatives=Negatives(
             sampling.chains,
             sampler,
@@ -321,7 +331,8 @@ def _stage(
     )
 
 
-def _walks(config: Config, weights: Weights) -> bool:
+def walks(config: Config, weights: Weights) -> bool:
+    """Whether a stage of these weights looks at the ends of walks."""
     composed = config.walk.composed and _looks_at_view(weights)
     if composed and weights.cluster_walk + weights.agreement_walk > 0:
         raise UserError(

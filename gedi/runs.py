@@ -39,6 +39,7 @@ from gedi.methods import (
 )
 from gedi.nn import Model
 from gedi.nn.compiled import compile_encoder
+from gedi.parts import check_method
 from gedi.processes import EndedElsewhere
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
@@ -242,6 +243,7 @@ def prepare(
         encoder: a module of your own (n, *shape) -> (n, h) in place of the one the config names. It should have no
             batch norm: an image's energy must not depend on its neighbours.
     """
+    check_method(config)
     method_config = with_method(config)
     streams = Streams(config.seed)
     data = load_data(config, streams, data_dir) if data is None else data

@@ -59,6 +59,6 @@ def test_the_cluster_term_learns_from_walks_that_never_cross():
 
 def test_stage_one_learns_the_density():
     """KL falls well below the uniform density's within a few hundred steps: the generative signs are right."""
-    metrics, _ = learn("circles", "method=jem", "stage1.iterations=250", "stage2.iterations=0", "data.n_test=400")
+    metrics, _ = learn("circles", "stage1.iterations=250", "stage2.iterations=0", "data.n_test=400")
     assert metrics["kl"] < metrics["kl_uniform"] / 2
     assert metrics["score_cosine"] > 0.6

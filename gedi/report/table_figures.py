@@ -77,7 +77,7 @@ def against_steps(
                 ax.errorbar(
                     [t for t, _ in points],
                     [np.mean(values) for _, values in points],
-                    [np.std(values) for _, values in points],
+                    [float(np.std(values, ddof=1)) if len(values) > 1 else np.nan for _, values in points],
                     marker="o",
                     capsize=3,
                     label=name,

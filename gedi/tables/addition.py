@@ -95,7 +95,7 @@ ADDITION_TABLES: dict[str, TableSpec] = {
         _line,
         _draw,
         (
-            "On the whole MNIST test set, mean and standard deviation over the seeds. Accuracy is without matching: "
+            "On the whole MNIST test set. Accuracy is without matching: "
             "the symbol must be the digit. The supervised rows see the labels of the same images, through the same "
             "network and augmentation.",
         ),
