@@ -29,6 +29,7 @@ Width = Annotated[Real, Field(gt=0)]
 Weight = Annotated[Real, Field(ge=0)]
 Share = Annotated[Real, Field(ge=0, le=1)]
 Switch = Annotated[bool, Field(strict=True)]
+Place = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 
 TRIES = 1000  # at a stage, at most; far fewer are ever of use
 
@@ -74,7 +75,7 @@ class DataConfig(Section):
         "mnist-addition", "digits-addition",
     ] = "moons"  # fmt: skip
     # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
-    path: str | None = None
+    path: Place | None = None
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
@@ -172,7 +173,7 @@ class ConstraintConfig(Section):
 
     rule: Literal["addition", "all-different", "sorted", "problog", "cnf"] | None = None
     variables: Positive = 3  # all-different, sorted: points in a group
-    path: str | None = None  # problog, cnf: the file
+    path: Place | None = None  # problog, cnf: the file
     query: str | None = None  # problog: what must hold; None takes the program's own
     start: Share = 0.0  # the term is off for this share of stage 2
     ramp: Share = 0.0  # and then rises over this share

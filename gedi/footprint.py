@@ -15,12 +15,12 @@ _TRAINED = 4 * _FLOAT  # a weight, its gradient, and the two moments of Adam
 def check_data(config: Config) -> None:
     """Refuse data that cannot be held, as far as the settings tell how large they are."""
     d = config.data
-    parts: dict[str, float] = {}
+    padded = d.channels * (2 * d.pad + 1) ** 2 * _FLOAT  # of one image, however small it is without its border
+    parts: dict[str, float] = {f"data.pad={d.pad}": padded}
     if d.name in SHAPES:
         row = 2 * 8 + 2 * _FLOAT + 8  # as drawn, as kept, and the label
         parts |= {f"data.n_train={d.n_train}": d.n_train * row, f"data.n_test={d.n_test}": d.n_test * row}
     elif d.name.endswith("-addition"):
-        padded = d.channels * (2 * d.pad + 1) ** 2 * _FLOAT  # of one image, however small it is without its border
         parts |= {
             f"data.triplets={d.triplets}": 3 * d.triplets * padded,
             f"data.free={d.free}": d.free * padded,

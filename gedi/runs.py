@@ -295,9 +295,10 @@ class RunDirectory:
             raise UserError(
                 f"{str(self.path)!r} was trained with an encoder of your own: give one like it to load_model(encoder)"
             )
+        own = with_method(self.config()) if (self.path / "config.yaml").is_file() else None
         try:
             config, shape = parse(built["config"]), tuple(built["shape"])
-            if config != with_method(self.config()):
+            if own is not None and config != own:
                 raise UserError("its settings are not those of config.yaml")
             box = Box(torch.tensor(built["low"]), torch.tensor(built["high"]))
             if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low < box.high).all():

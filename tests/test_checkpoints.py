@@ -172,7 +172,7 @@ class Hostile:
 
 def test_loading_runs_no_code_even_under_a_right_digest(tmp_path):
     Checkpoints(tmp_path / "c").save({"x": Hostile(tmp_path / "ran")})
-    with pytest.raises(UserError, match="000001.pt holds no state"):
+    with pytest.raises(UserError, match=r"000001.pt holds no state"):
         Checkpoints(tmp_path / "c").load()
     assert not (tmp_path / "ran").exists()
 

@@ -53,19 +53,20 @@ _ABOUT = {
 
 
 def write_report(directory: RunDirectory) -> Path:
-    """Draw the figures of a finished run and write ``report.html``."""
+    """Draw the figures of a finished run and write ``report.html``; files that cannot be used are refused before."""
     results, config = directory.results(), directory.config()
-    directory.evaluation()  # before anything is drawn: a bad file is found however little of it is shown
-    pictures = draw(directory)
+    for read in (directory.evaluation, directory.metrics):
+        read()
     page = jinja2.Environment(
         loader=jinja2.PackageLoader("gedi.report"), autoescape=True, undefined=jinja2.StrictUndefined
     ).get_template("report.html.j2")
-    shown = [(title, _embed(path)) for title, path in pictures]
+    held = {"results": results, "config": to_yaml(config), "about": _ABOUT}
     try:
-        text = page.render(results=results, config=to_yaml(config), about=_ABOUT, pictures=shown)
-    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:  # of figures in results.json
+        page.render(**held, pictures=[])
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
         refuse(directory.path / "results.json", str(error).splitlines()[0])
-    directory.write("report.html", text)
+    pictures = draw(directory)
+    directory.write("report.html", page.render(**held, pictures=[(title, _embed(path)) for title, path in pictures]))
     return directory.path / "report.html"
 
 
@@ -108,25 +109,26 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
 def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Path]]:
     """What a run on images made of them: clusters, samples, walks from test images."""
     config = with_method(directory.config())
-    points = directory.points()
+    points, energies = directory.points(), kept_energies(directory)
+    walks = has_density(config) and config.walk.steps > 0 and not directory.needs_encoder
+    model = directory.load_model()[0] if walks else None
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
     if "chains" in points:
         compared = (points["images"][:64], points["samples"][:64], points["chains"][:64])
         path = image_figures.sample_comparison(*compared, folder / "samples.png", low=black, high=white)
         pictures.append(("Samples of the density", path))
-    if has_density(config) and config.walk.steps > 0 and not directory.needs_encoder:
-        model, _ = directory.load_model()
+    if model is not None:
         settings = walk_settings(config)
         every = max(1, settings.steps // 10)
         paths = walk_from(settings, model.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
         pictures.append(
             ("Walks on the density", image_figures.walk_strip(paths, folder / "walks.png", low=black, high=white))
         )
-    kept = directory.path / "model" / "energies.safetensors"
-    if kept.is_file():
-        aurocs = {name: r["auroc_log_density"] for name, r in directory.evaluation().get("ood", {}).items()}
-        path = image_figures.energy_histogram(kept_energies(directory), folder / "energies.png", aurocs)
+    if energies:
+        found = directory.evaluation().get("ood", {})
+        aurocs = {name: r["auroc_log_density"] for name, r in found.items() if "auroc_log_density" in r}
+        path = image_figures.energy_histogram(energies, folder / "energies.png", aurocs)
         pictures.append(("Its own images and others", path))
     return pictures
 
