@@ -17,17 +17,17 @@ from rich.table import Table
 
 from gedi.bench.command import bench
 from gedi.checkpoints import writing
-from gedi.config import Config, merge, override, parse, to_yaml
+from gedi.config import Config, override, parse, to_yaml
 from gedi.data import CATALOGUE, fetch, find_folder, verify
 from gedi.devices import make_fabric, share_cores
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import PARTS, Recipe, evaluate_run
 from gedi.loggers import make_logger
 from gedi.parts import parts_table
-from gedi.presets import PRESETS, preset
+from gedi.presets import PRESETS, completed, preset
 from gedi.processes import EndedElsewhere, ProcessLost
 from gedi.report import Progress, write_report
-from gedi.runs import Prepared, RunDirectory, Stopped, execute, load_settings, prepare
+from gedi.runs import Prepared, RunDirectory, Stopped, default_directory, execute, load_settings, prepare
 from gedi.tables import TABLES, write_table
 
 app = typer.Typer(
@@ -65,7 +65,7 @@ def run(
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
     config = _config(target, profile, seed, settings or [])
-    path = out or Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
+    path = out or default_directory(config)
     fabric = make_fabric(
         accelerator, devices, num_nodes, strategy, precision, [make_logger(wish, path) for wish in logger or []]
     )
@@ -73,9 +73,9 @@ def run(
     # a toy's second thread costs more in hand-over than it computes; convolutions are large enough to share
     share_cores(devices, threads=1 if config.model.encoder == "mlp" else None)
     processes = prepared.trainer.processes
-    processes.of_first(lambda: _run_directory(path, config, resume, overwrite))
     directory = RunDirectory(path)
-    with _stoppable(prepared) as asked:
+    claimed = directory.claimed(config, processes, resume=resume, overwrite=overwrite)
+    with claimed, _stoppable(prepared) as asked:
         with Progress(config) if processes.first else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
         if not processes.first:
@@ -212,22 +212,21 @@ def data_verify(
         )
 
 
-def _run_directory(path: Path, config: Config, resume: bool, overwrite: bool) -> None:
-    """A directory to run into, or to go on in."""
-    if not (resume and (path / "config.yaml").is_file()):
-        RunDirectory.create(path, overwrite=overwrite)
-    elif RunDirectory.open(path).config() != config:
-        raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
-
-
 def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> Config:
     if Path(target).suffix in (".yaml", ".yml"):
-        chosen = load_settings(target)
-        base = chosen.get("preset", "toy")
-        chosen = merge(preset(base, profile), chosen) if base in PRESETS else chosen
+        if profile is not None:
+            raise UserError(
+                f"--profile is for presets: write the one that is meant into {target!r}, such as circles-paper"
+            )
+        chosen = completed(load_settings(target))
     else:
         chosen = preset(target, profile)
+    name = chosen.get("preset")
     chosen = override(chosen, settings)
+    if chosen.get("preset") != name:
+        raise UserError(
+            "--set changes settings of a preset, not its name: give the preset in place of the first argument"
+        )
     if seed is not None:
         chosen["seed"] = seed
     return parse(chosen)

@@ -1,19 +1,37 @@
 """The settings of a run: frozen models, unknown keys refused, the defaults are the ``toy`` recipe."""
 
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from gedi.errors import UserError, unknown
+from gedi.yaml_text import read_yaml, write_yaml
 
-Positive = Annotated[int, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
-Width = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
+
+def _number(value: Any) -> Any:
+    """Only a number is one: ``true`` is not 1, the text ``"5"`` not 5. A whole 5.0 may stand for 5."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a valid number")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("must be a number below 2^63")
+    return value
+
+
+# numbers that every setting is made of
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(_number)]
+Positive = Annotated[Whole, Field(gt=0)]
+Count = Annotated[Whole, Field(ge=0)]
+Width = Annotated[Real, Field(gt=0)]
+Weight = Annotated[Real, Field(ge=0)]
+Share = Annotated[Real, Field(ge=0, le=1)]
+Switch = Annotated[bool, Field(strict=True)]
+Place = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+
+TRIES = 1000  # at a stage, at most; far fewer are ever of use
 
 METHODS = (
     "gedi",
@@ -57,11 +75,11 @@ class DataConfig(Section):
         "mnist-addition", "digits-addition",
     ] = "moons"  # fmt: skip
     # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
-    path: str | None = None
+    path: Place | None = None
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
-    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
+    factor: Annotated[Real, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
     turns: Width = 1.5  # spirals: how far they wind
     triplets: Positive = 100  # addition only
     free: Count = 0  # addition: further images in no triplet
@@ -70,8 +88,8 @@ class DataConfig(Section):
     limit: Positive | None = None  # images, shards: so many of the training part, drawn by the seed; None takes all
     side: Positive | None = None  # images in a folder or in tar shards: scaled to this side; None wants them alike
     pad: Count = 0  # images: pixels of border added on every side
-    channels: Literal[1, 3] = 1  # images: 3 repeats gray ones, as the paper does
-    mean: float = 0.0  # images in [0, 1] are shifted and scaled by these
+    channels: Annotated[Literal[1, 3], BeforeValidator(_number)] = 1  # images: 3 repeats gray ones, as the paper does
+    mean: Real = 0.0  # images in [0, 1] are shifted and scaled by these
     std: Width = 1.0
 
 
@@ -80,7 +98,9 @@ class ModelConfig(Section):
 
     encoder: Literal["mlp", "conv", "resnet8"] = "mlp"
     width: Positive = 16  # channels: conv's first layer, resnet8's F
-    stem: Literal[1, 2] = 1  # resnet8: 2 halves the side in the first layer, for laptops
+    stem: Annotated[Literal[1, 2], BeforeValidator(_number)] = (
+        1  # resnet8: 2 halves the side in the first layer, for laptops
+    )
     hidden: Annotated[tuple[Positive, ...], Field(min_length=1)] = (100, 100)
     latent: Positive = 8  # h
     activation: Literal["silu", "leaky_relu"] = "silu"
@@ -89,12 +109,12 @@ class ModelConfig(Section):
     extent: Width = 1.0
     head: Literal["prototypes", "linear"] = "prototypes"  # linear: a plain classifier, for logic alone
     projector: Positive = 16
-    normalise_latent: bool = False  # the head begins with batch norm and LeakyReLU on the latent
+    normalise_latent: Switch = False  # the head begins with batch norm and LeakyReLU on the latent
     embedding: Positive = 8
-    clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
+    clusters: Annotated[Whole, Field(ge=2)] | None = None  # None: as many as the data set's labels say
     temperature: Width = 0.2  # tau
     finer: Count = 0  # prototypes of a second, finer head on the same embedding; 0 has none
-    second_encoder: bool = False
+    second_encoder: Switch = False
 
 
 class SamplingConfig(Section):
@@ -104,13 +124,13 @@ class SamplingConfig(Section):
     steps: Count = 2
     noise: Width = 0.08  # sigma
     step_size: Width | None = None  # alpha; None: sigma^2 / 2, temperature 1
-    metropolis: bool = True
+    metropolis: Switch = True
     teleports: Count = 1  # Metropolis jumps across the box, each step
     reinit: Share = 0.0  # blind re-initialisation, each draw
     buffer: Positive = 10_000
     initial: Literal["uniform", "normal"] = "uniform"  # on the box, or with the data's mean and spread
     margin: Weight = 0.5  # the box: the data's range and this much more
-    clamp: bool = True  # False: chains may leave the box (the literal setting)
+    clamp: Switch = True  # False: chains may leave the box (the literal setting)
     clip: Width | None = None
     data_noise: Weight = 0.0  # noise on the data that samples are held against
 
@@ -127,7 +147,7 @@ class WalkConfig(Section):
     relax: Count = 0  # Langevin moves after every step, back to the data
     relax_step_size: Width = 0.1
     relax_noise: Weight = 0.01
-    composed: bool = False  # augment the walk's end, instead of looking at it as it is
+    composed: Switch = False  # augment the walk's end, instead of looking at it as it is
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
 
 
@@ -141,11 +161,11 @@ class AugmentConfig(Section):
     elastic: Weight = 0.0  # pixels
     crop: Count = 0  # reflect-pad by so many pixels, then crop back
     resized: Share = 0.0  # crop a share of the area between this and 1, and scale it back
-    flip: bool = False  # mirror every second image
+    flip: Switch = False  # mirror every second image
     jitter: Share = 0.0  # probability of a colour jitter
     strength: Weight = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
     grayscale: Share = 0.0
-    both: bool = False  # two augmented views; False: the data as they are, and one augmented view
+    both: Switch = False  # two augmented views; False: the data as they are, and one augmented view
 
 
 class ConstraintConfig(Section):
@@ -153,13 +173,13 @@ class ConstraintConfig(Section):
 
     rule: Literal["addition", "all-different", "sorted", "problog", "cnf"] | None = None
     variables: Positive = 3  # all-different, sorted: points in a group
-    path: str | None = None  # problog, cnf: the file
+    path: Place | None = None  # problog, cnf: the file
     query: str | None = None  # problog: what must hold; None takes the program's own
     start: Share = 0.0  # the term is off for this share of stage 2
     ramp: Share = 0.0  # and then rises over this share
     align: tuple[Share, ...] = ()  # moments of stage 2 at which symbols are aligned
     restarts: Positive = 200  # of the alignment's search
-    decode: bool = True  # alignment may also draw the prototypes anew, from finer clusters
+    decode: Switch = True  # alignment may also draw the prototypes anew, from finer clusters
     prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies
 
 
@@ -185,12 +205,12 @@ class GuardConfig(Section):
 
     attempts: Count = 5  # softer attempts at a stage before giving up; 0 only stops at numbers that are not finite
     every: Positive = 50  # iterations between looks
-    soften: Annotated[float, Field(gt=0, lt=1)] = 0.25  # each attempt's factor on learning rate and step size
+    soften: Annotated[Real, Field(gt=0, lt=1)] = 0.25  # each attempt's factor on learning rate and step size
     penalty: Weight = 0.003  # each attempt's further weight of the squared energies, a share of the generative one
     gap: Width = 1e4  # limit of the energy gap, in nats
     drift: Width = 1.0  # limit of one move's drift, in diagonals of the box
     extent: Width = 1.0  # limit of the chains' distance from the box, in diagonals of it
-    growth: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 30.0  # limit of a rise over the usual size
+    growth: Annotated[Real, Field(gt=1)] = 30.0  # limit of a rise over the usual size
     patience: Positive = 3  # looks for which a rise, or one cluster for all points, has to last
 
 
@@ -223,8 +243,8 @@ class StageConfig(Section):
     warmup: Count = 50
     final: Share = 0.02
     denoising: Width = 0.05  # width of the blur of score matching
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    fresh_optimiser: bool = False  # forget the gradients' sizes of the stage before
+    average: Annotated[Real, Field(ge=0, lt=1)] = 0.0
+    fresh_optimiser: Switch = False  # forget the gradients' sizes of the stage before
     weights: Weights
 
     @field_validator("betas")
@@ -254,10 +274,10 @@ STAGE2 = StageConfig(
 class Config(Section):
     """Everything a run depends on."""
 
-    preset: str = "toy"
+    preset: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")] = "toy"  # part of the default output path
     method: str = "gedi"
-    seed: Annotated[int, Field(ge=0)] = 0
-    n_init: Positive = 4
+    seed: Count = 0
+    n_init: Annotated[Positive, Field(le=TRIES)] = 4
     good_enough: Weight = 0.05  # a try whose cluster loss is this close to the perfect one is the last
     log_every: Positive = 50
     data: DataConfig = DataConfig()
@@ -321,12 +341,7 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UserError(f"--set takes section.key=value, got {assignment!r}")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise UserError(f"--set {key}: the value must be YAML, got {text!r}") from None
-        if isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
-            value = float(value)  # YAML 1.1 reads 1e-3 as text
+        value = read_yaml(text, f"the value of --set {key}")
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
@@ -345,7 +360,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 def to_yaml(config: Config) -> str:
     """The complete config as text that :func:`parse` takes back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    return write_yaml(config.model_dump(mode="json"))
 
 
 def _complete(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,4 +393,12 @@ def _one_line(error: ValidationError) -> UserError:
     reason = first["msg"][0].lower() + first["msg"][1:]
     reason = reason.removeprefix("value error, ").replace("input should be", "must be")
     symbol = " (T)" if key == "walk.steps" else ""
-    return UserError(f"{key}{symbol}: {reason}, got {first['input']!r}")
+    return UserError(f"{key}{symbol}: {reason}, got {_shown(first['input'])}")
+
+
+def _shown(value: Any) -> str:
+    """A value as it was given, cut short: a stranger's may be endless."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a number of more digits than Python prints
+        return f"one of type {type(value).__name__}"

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 80  # characters of a wrong name that are repeated
+
 
 class UserError(ValueError):
     """Something the user gave cannot work; the message is one line and says what to do."""
@@ -26,6 +28,7 @@ def unknown(kind: str, given: str, valid: Iterable[str], hint: str | None = None
         unknown preset 'cirlces': did you mean 'circles'? Valid: circles, moons
     """
     names = sorted(valid)
+    given = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}..."
     near = [hint] if hint else difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]!r}? " if near else ""
     return UserError(f"unknown {kind} {given!r}: {guess}Valid: {', '.join(names)}")

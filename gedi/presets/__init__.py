@@ -1,14 +1,16 @@
 """Named settings: each is only its differences from the defaults, with the reason."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from gedi.config import merge
+from gedi.config import Config, merge
 from gedi.errors import UserError, unknown
 from gedi.presets.addition import ADDITION_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
 
 PROFILES = ("laptop", "paper")
+RECIPE = str(Config.model_fields["preset"].default)  #: the name of settings that follow no preset
 PRESETS: dict[str, dict[str, Any]] = {**TOY_PRESETS, **ADDITION_PRESETS, **IMAGE_PRESETS}
 
 
@@ -33,3 +35,23 @@ def check_profile(profile: str | None) -> None:
     """Refuse a profile that there is not."""
     if profile not in (None, *PROFILES):
         raise unknown("profile", str(profile), PROFILES)
+
+
+def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings laid over those of the preset that they name; without a name they stand for themselves.
+
+    Example:
+        >>> completed({"preset": "circles", "seed": 3})
+        {'preset': 'circles', 'data': {'name': 'circles'}, 'seed': 3}
+    """
+    name = settings.get("preset", RECIPE)
+    if not isinstance(name, str):
+        raise UserError(f"preset must be a name, got {type(name).__name__}; gedi presets lists them")
+    check_preset(name)
+    return dict(settings) if name == RECIPE else merge(preset(name), settings)
+
+
+def check_preset(name: str) -> None:
+    """A run is named by a preset there is, or by the bare recipe: results of a name that is none would mislead."""
+    if name != RECIPE and name not in PRESETS:
+        raise unknown("preset", name, [*PRESETS, RECIPE])

@@ -7,17 +7,15 @@ from pathlib import Path
 import jinja2
 import torch
 from matplotlib.axes import Axes
-from safetensors.torch import load_file
 from torch import Tensor
 
 from gedi.assess import in_memory
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
 from gedi.methods import has_clusters, has_density, walk_settings, with_method
-from gedi.random import Streams
 from gedi.report import figures, image_figures
+from gedi.run_files import refuse
 from gedi.runs import RunDirectory
-from gedi.sources import load_data
 from gedi.training.step import walk_from
 
 _ABOUT = {
@@ -54,21 +52,20 @@ _ABOUT = {
 
 
 def write_report(directory: RunDirectory) -> Path:
-    """Draw the figures of a finished run and write ``report.html``."""
+    """Draw the figures of a finished run and write ``report.html``; files that cannot be used are refused before."""
     results, config = directory.results(), directory.config()
-    pictures = draw(directory)
+    for read in (directory.evaluation, directory.metrics):
+        read()
     page = jinja2.Environment(
         loader=jinja2.PackageLoader("gedi.report"), autoescape=True, undefined=jinja2.StrictUndefined
     ).get_template("report.html.j2")
-    directory.write(
-        "report.html",
-        page.render(
-            results=results,
-            config=to_yaml(config),
-            about=_ABOUT,
-            pictures=[(title, _embed(path)) for title, path in pictures],
-        ),
-    )
+    held = {"results": results, "config": to_yaml(config), "about": _ABOUT}
+    try:
+        page.render(**held, pictures=[])
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
+        refuse(directory.path / "results.json", str(error).splitlines()[0])
+    pictures = draw(directory)
+    directory.write("report.html", page.render(**held, pictures=[(title, _embed(path)) for title, path in pictures]))
     return directory.path / "report.html"
 
 
@@ -79,9 +76,9 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     pictures: list[tuple[str, Path]] = []
     if config.model.encoder != "mlp":
         pictures += image_pictures(directory, folder)
-    elif (data := load_data(config, Streams(config.seed))).test.shape[1] == 2:
+    elif (data := directory.data()).test.shape[1] == 2:
         model, box = directory.load_model()
-        points = load_file(directory.path / "model" / "points.safetensors")
+        points = directory.points(len(data.test))
         test, labels = in_memory(data.test, data.test_labels)
         found = in_memory(data.test, points["predicted"])[1]
         title = "test data" if labels is None else "test data, true classes"
@@ -111,39 +108,40 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
 def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Path]]:
     """What a run on images made of them: clusters, samples, walks from test images."""
     config = with_method(directory.config())
-    points = load_file(directory.path / "model" / "points.safetensors")
+    points, energies = directory.points(), kept_energies(directory)
+    walks = has_density(config) and config.walk.steps > 0 and not directory.needs_encoder
+    model = directory.load_model()[0] if walks else None
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
     if "chains" in points:
         compared = (points["images"][:64], points["samples"][:64], points["chains"][:64])
         path = image_figures.sample_comparison(*compared, folder / "samples.png", low=black, high=white)
         pictures.append(("Samples of the density", path))
-    if has_density(config) and config.walk.steps > 0 and not directory.needs_encoder:
-        model, _ = directory.load_model()
+    if model is not None:
         settings = walk_settings(config)
         every = max(1, settings.steps // 10)
         paths = walk_from(settings, model.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
         pictures.append(
             ("Walks on the density", image_figures.walk_strip(paths, folder / "walks.png", low=black, high=white))
         )
-    kept = directory.path / "model" / "energies.safetensors"
-    if kept.is_file():
-        aurocs = {name: r["auroc_log_density"] for name, r in directory.evaluation().get("ood", {}).items()}
-        path = image_figures.energy_histogram(kept_energies(directory), folder / "energies.png", aurocs)
+    if energies:
+        found = directory.evaluation().get("ood", {})
+        aurocs = {name: r["auroc_log_density"] for name, r in found.items() if "auroc_log_density" in r}
+        path = image_figures.energy_histogram(energies, folder / "energies.png", aurocs)
         pictures.append(("Its own images and others", path))
     return pictures
 
 
 def kept_energies(directory: RunDirectory) -> dict[str, Tensor]:
     """Energies of the run's own test images and, after them, of others."""
-    energies, own = load_file(directory.path / "model" / "energies.safetensors"), directory.results()["data"]
+    energies, own = directory.energies(), directory.results()["data"]
     return {name: energies[name] for name in sorted(energies, key=lambda name: (name != own, name))}
 
 
 def symbol_gallery(directory: RunDirectory, path: Path) -> Path:
     """The test images that a run calls by each name, or puts together."""
     config = with_method(directory.config())
-    points = load_file(directory.path / "model" / "points.safetensors")
+    points = directory.points()
     names = range(config.model.clusters or int(points["predicted"].max()) + 1)
     images, labels = points["images"], points.get("shown_labels")
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std

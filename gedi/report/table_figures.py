@@ -5,13 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
-from gedi.random import Streams
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
 from gedi.runs import RunDirectory
-from gedi.sources import load_data
 
 Scores = Mapping[tuple[str, str, int | None], Sequence[float]]
 
@@ -28,9 +25,9 @@ def labels(
             if run is None:  # every try diverged
                 panels[1 + j].set_axis_off()
                 continue
-            test = load_data(run.config(), Streams(run.config().seed))
+            test = run.data()
             box = run.load_model()[1]
-            found = load_file(run.path / "model" / "points.safetensors")["predicted"]
+            found = run.points()["predicted"]
             nmi = run.results()["metrics"]["nmi"]
             figures.scatter(panels[0], test.test[:], test.test_labels, f"{row}: ground truth", box)
             figures.scatter(panels[1 + j], test.test[:], found, f"{method} (NMI {nmi:.2f})", box)
@@ -45,8 +42,8 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         if run is None:
             continue
         model, box = run.load_model()
-        test = load_data(run.config(), Streams(run.config().seed)).test[:]
-        points = load_file(run.path / "model" / "points.safetensors")
+        test = run.data().test[:]
+        points = run.points()
         starts = test[torch.linspace(0, len(test) - 1, 6).long()]
         top, middle, bottom = (axes[i + k * len(data)] for k in range(3))
         figures.scatter(top, test, points["predicted"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
