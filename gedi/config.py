@@ -15,6 +15,9 @@ Width = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
+Shape = Literal["moons", "circles", "rings", "spirals", "blobs", "pinwheel"]
+#: What ``gedi data get`` gets.
+KnownImages = Literal["mnist", "fashion-mnist", "svhn", "cifar10", "cifar100"]
 METHODS = (
     "gedi",
     "jem",
@@ -50,12 +53,9 @@ class Section(BaseModel):
 class DataConfig(Section):
     """What is learnt from."""
 
-    name: Literal[
-        "moons", "circles", "rings", "spirals", "blobs", "pinwheel",
-        "file", "images", "shards",
-        "mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "digits",
-        "mnist-addition", "digits-addition",
-    ] = "moons"  # fmt: skip
+    name: Literal[Shape, "file", "images", "shards", KnownImages, "digits", "mnist-addition", "digits-addition"] = (
+        "moons"
+    )
     # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
     path: str | None = None
     n_train: Positive = 5000  # toy shapes only

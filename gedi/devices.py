@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
@@ -12,10 +12,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 from gedi.errors import UserError, unknown
-
-Kind = Literal["ddp", "fsdp"]
-ACCELERATORS = ("auto", "cpu", "cuda", "mps")
-PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+from gedi.names import ACCELERATORS, PRECISIONS, STRATEGIES
 
 
 def make_fabric(
@@ -97,8 +94,8 @@ def _check(accelerator: str, devices: int, num_nodes: int, strategy: str | None,
         raise unknown("accelerator", accelerator, ACCELERATORS)
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    if strategy is not None and strategy not in get_args(Kind):
-        raise unknown("strategy", strategy, get_args(Kind))
+    if strategy is not None and strategy not in STRATEGIES:
+        raise unknown("strategy", strategy, STRATEGIES)
     if devices < 1 or num_nodes < 1:
         raise UserError(f"--devices and --num-nodes must be at least 1, got {devices} and {num_nodes}")
     if strategy == "fsdp" and devices * num_nodes == 1:

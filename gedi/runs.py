@@ -24,7 +24,7 @@ from gedi.checkpoints import Checkpoints, write_whole, writing
 from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset
 from gedi.devices import make_fabric
-from gedi.errors import DivergenceError, UserError
+from gedi.errors import DivergenceError, EndedElsewhere, UserError
 from gedi.evaluation import density_verdict
 from gedi.loggers import figures
 from gedi.logic import Constraint
@@ -39,7 +39,6 @@ from gedi.methods import (
 )
 from gedi.nn import Model
 from gedi.nn.compiled import compile_encoder
-from gedi.processes import EndedElsewhere
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box

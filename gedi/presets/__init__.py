@@ -4,6 +4,7 @@ from typing import Any
 
 from gedi.config import merge
 from gedi.errors import UserError, unknown
+from gedi.names import PROFILES
 from gedi.presets.addition import ADDITION_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
@@ -20,8 +21,8 @@ def preset(name: str, profile: str | None = None) -> dict[str, Any]:
     """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    if profile not in (None, "laptop", "paper"):
-        raise unknown("profile", str(profile), ["laptop", "paper"])
+    if profile is not None and profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
     if profile == "paper" and not name.endswith("-paper"):
         if f"{name}-paper" not in PRESETS:
             raise UserError(f"preset {name!r} has no paper profile: the paper does not use this data set")
