@@ -1,6 +1,6 @@
 """The program ``gedi``, ``python -m gedi``, ``torchrun -m gedi``: it can be stopped from the first moment."""
 
-from gedi.ending import default_signals, end_on_signals
+from gedi.ending import end_on_signals, ignore_signals
 
 
 def main() -> None:
@@ -11,7 +11,7 @@ def main() -> None:
 
         command_line()
     finally:
-        default_signals()
+        ignore_signals()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from torch.distributed.fsdp import fully_shard
 from gedi.errors import UserError, unknown
 from gedi.names import ACCELERATORS, PRECISIONS, STRATEGIES
 
+_MOST_DEVICES = 64
+_MOST_NODES = 10_000
+
 
 def make_fabric(
     accelerator: str = "cpu",
@@ -98,6 +101,11 @@ def _check(accelerator: str, devices: int, num_nodes: int, strategy: str | None,
         raise unknown("strategy", strategy, STRATEGIES)
     if devices < 1 or num_nodes < 1:
         raise UserError(f"--devices and --num-nodes must be at least 1, got {devices} and {num_nodes}")
+    most = max(_MOST_DEVICES, os.cpu_count() or 1)  # every one becomes a process, which may bring the machine down
+    if devices > most or num_nodes > _MOST_NODES:
+        raise UserError(
+            f"--devices must be at most {most} and --num-nodes at most {_MOST_NODES}, got {devices} and {num_nodes}"
+        )
     if strategy == "fsdp" and devices * num_nodes == 1:
         raise UserError("--strategy fsdp spreads a model over processes: it needs --devices or --num-nodes above 1")
 

@@ -25,7 +25,7 @@ from types import FrameType
 
 from gedi.errors import DivergenceError, EndedElsewhere, ProcessLost, UserError
 
-_LONGEST = 2000  # letters of a line; what was given may be longer than anyone would read
+_WORD, _LINE = 400, 4000  # letters that are shown: what was given may be longer than anyone would read
 _signals: list[int] = []  # what the program was asked to end by
 
 
@@ -65,8 +65,11 @@ def one_line(text: str) -> str:
     """
     joined = " ".join(part.strip() for part in text.splitlines() if part.strip())
     shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in joined)
-    half = _LONGEST // 2
-    return shown if len(shown) <= _LONGEST else f"{shown[:half]} ... {shown[-half:]}"
+    return _clipped(" ".join(_clipped(word, _WORD) for word in shown.split(" ")), _LINE)
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
 
 
 def go_on() -> str:
@@ -144,7 +147,7 @@ def end_on_signals() -> None:
     def end(number: int, frame: FrameType | None) -> None:
         if os.getpid() != owner:  # a forked process: this one speaks for it
             os._exit(128 + number)
-        default_signals()
+        _set_signals(signal.SIG_DFL)
         _signals.append(number)
         if os.environ.get("LOCAL_RANK", "0") == "0":  # one of several processes speaks for all
             with suppress(OSError):
@@ -153,14 +156,30 @@ def end_on_signals() -> None:
             os._exit(128 + number)
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    _set_signals(end)
 
 
-def default_signals() -> None:
-    """Signals end the process as the system does it, without a word: for its last moments."""
+def ignore_signals() -> None:
+    """For the last moments, when all is done and said: the exit code shall say how that went."""
+    _set_signals(signal.SIG_IGN)
+
+
+def _set_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, handler)
+
+
+@contextmanager
+def ended_with_this_one() -> Iterator[None]:
+    """Whatever ends this block early also ends the processes that were started from here, so that nobody waits."""
+    try:
+        yield
+    except BaseException:
+        import multiprocessing  # here: it is slow to import, and who comes here has it already
+
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
 
 
 @contextmanager

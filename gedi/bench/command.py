@@ -45,8 +45,8 @@ def bench(
     out.mkdir(parents=True, exist_ok=True)  # a place that takes no files is said now, not after a quarter of an hour
     torch.set_num_threads(1)  # ratios of one thread depend least on what else the machine does
     effort = QUICK if quick else FULL
-    findings = {name: _measured(name, effort) for name in dict.fromkeys(subjects or SUBJECTS)}
-    all_findings = measured_before(out, quick=quick) | findings
+    before = measured_before(out, quick=quick)  # a record that cannot be read is said now, too
+    all_findings = before | {name: _measured(name, effort) for name in dict.fromkeys(subjects or SUBJECTS)}
     done = record({name: all_findings[name] for name in SUBJECTS if name in all_findings}, quick=quick)
     print(done.write(out))
     print(picture.draw(done, out / picture.FILE))

@@ -12,6 +12,7 @@ from gedi.bench.findings import Figure, Finding, LeftOut
 from gedi.bench.findings import growth as grown
 from gedi.bench.timing import Effort, in_turns
 from gedi.bench.workloads import Workload, images, table, toy
+from gedi.ending import ctrl_c_held, ended_with_this_one
 
 _WIDTH = 16  # F of the image steps
 _STATM = Path("/proc/self/statm")
@@ -53,8 +54,10 @@ def _memory(iterations: int) -> Iterator[Finding]:
     if not _STATM.is_file():
         yield LeftOut(name, "only Linux says how much there is at the moment")
         return
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        at, held = pool.submit(resident_memory, iterations).result()
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool, ended_with_this_one():
+        with ctrl_c_held():
+            measured = pool.submit(resident_memory, iterations)
+        at, held = measured.result()
     yield grown(name, "iterations", "MiB", at, held)
     yield Figure(f"{name} after {at[-1]} iterations over that after {at[0]}", held[-1] / held[0], "times")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gedi.errors import unknown
+from gedi.names import PROFILES
 from gedi.tables.addition import ADDITION_TABLES
 from gedi.tables.images import IMAGE_TABLES
 from gedi.tables.spec import Cell, TableSpec
@@ -27,6 +28,8 @@ def write_table(
     """Run what is missing of a table and write it; returns the Markdown."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
+    if profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
     from gedi.tables import engine
 
     spec = TABLES[name]

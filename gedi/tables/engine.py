@@ -10,6 +10,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from rich.console import Console
 
 from gedi.config import override, parse
+from gedi.ending import ctrl_c_held, ended_with_this_one
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import evaluate_run
 from gedi.presets import preset
@@ -39,9 +41,9 @@ def write_table(
 
     ``only`` names rows, methods or both: other cells are left out.
     """
+    cells = _chosen(spec.cells(seeds, profile), only)
     out.mkdir(parents=True, exist_ok=True)
     _check_same_profile(out, profile)
-    cells = _chosen(spec.cells(seeds, profile), only)
     _run_missing(
         spec, cells, profile, out, jobs or os.cpu_count() or 1, data_dir,
         lambda: _write(spec, name, profile, cells, out),
@@ -93,13 +95,21 @@ def _run_missing(
     if not missing:
         return
     context = multiprocessing.get_context("spawn")  # forked torch threads may hang
-    with ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool:
-        running = {
-            pool.submit(run_cell, cell, profile, out, data_dir, _needs(spec, cell, profile)): cell for cell in missing
-        }
-        for number, future in enumerate(as_completed(running), start=1):
-            console.print(f"[{number}/{len(missing)}] {running[future].folder}: {future.result()}")
-            written()
+    with ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool, ended_with_this_one():
+        with ctrl_c_held():
+            running = {
+                pool.submit(run_cell, cell, profile, out, data_dir, _needs(spec, cell, profile)): cell
+                for cell in missing
+            }
+        try:
+            for number, future in enumerate(as_completed(running), start=1):
+                console.print(f"[{number}/{len(missing)}] {running[future].folder}: {future.result()}")
+                written()
+        except BrokenProcessPool as error:
+            raise UserError(
+                f"a process of the table was ended from outside, most often for lack of memory: try --jobs "
+                f"{max(1, jobs // 2)}; finished cells are kept"
+            ) from error
 
 
 def run_cell(
