@@ -41,6 +41,8 @@ def run_to_its_end(program: Callable[[], object]) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except SystemExit as error:  # who exits has said why
+        if isinstance(error.__context__, BrokenPipeError):  # rich's way of ending then
+            return 141
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except BrokenPipeError:
         _print_nowhere()
