@@ -1,6 +1,10 @@
-"""Tests and doctests never touch the user's own caches of circuits and decoded images."""
+"""Tests and doctests never touch the user's own caches, and runs say nothing of their progress unless asked to."""
+
+import os
 
 import pytest
+
+os.environ["GEDI_QUIET"] = "1"
 
 
 @pytest.fixture(autouse=True)

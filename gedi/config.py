@@ -33,6 +33,9 @@ Place = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 
 TRIES = 1000  # at a stage, at most; far fewer are ever of use
 
+Shape = Literal["moons", "circles", "rings", "spirals", "blobs", "pinwheel"]
+#: What ``gedi data get`` gets.
+KnownImages = Literal["mnist", "fashion-mnist", "svhn", "cifar10", "cifar100"]
 METHODS = (
     "gedi",
     "jem",
@@ -68,12 +71,9 @@ class Section(BaseModel):
 class DataConfig(Section):
     """What is learnt from."""
 
-    name: Literal[
-        "moons", "circles", "rings", "spirals", "blobs", "pinwheel",
-        "file", "images", "shards",
-        "mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "digits",
-        "mnist-addition", "digits-addition",
-    ] = "moons"  # fmt: skip
+    name: Literal[Shape, "file", "images", "shards", KnownImages, "digits", "mnist-addition", "digits-addition"] = (
+        "moons"
+    )
     # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
     path: Place | None = None
     n_train: Positive = 5000  # toy shapes only

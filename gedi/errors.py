@@ -14,6 +14,14 @@ class DivergenceError(RuntimeError):
     """Training produced a number that is not finite; the message names the term and the moment."""
 
 
+class EndedElsewhere(UserError):
+    """Another process of the run has failed and said why; this one only ends."""
+
+
+class ProcessLost(RuntimeError):
+    """Another process of the run is gone, without a word."""
+
+
 def unknown(kind: str, given: str, valid: Iterable[str], hint: str | None = None) -> UserError:
     """An error for a name that does not exist, with the nearest one that does.
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -41,15 +41,13 @@ from gedi.evaluation import (
     precision_recall,
 )
 from gedi.methods import has_clusters, has_density, with_method
+from gedi.names import PARTS, Recipe
 from gedi.nn import Model, ResNet8
 from gedi.random import Streams
 from gedi.runs import RunDirectory
 from gedi.sampling import Box
 
-#: What can be asked for.
-PARTS = ("probe", "fid", "ood")
 Record = dict[str, Any]
-Recipe = Literal["lbfgs", "sgd"]
 _READ = 10_000  # images of each part of a set in shards, where no limit is given
 _KEPT = 2000  # energies of each data set, for the histogram
 
@@ -69,7 +67,7 @@ def evaluate_run(
 
     Args:
         directory: the run.
-        parts: some of :data:`PARTS`; None measures all that there is something to measure by.
+        parts: some of :data:`gedi.names.PARTS`; None measures all that there is something to measure by.
         data_dir: where data sets are looked for first.
         against: names of data sets that the run should find strange; ``noise`` is uniform noise.
         recipe: of the linear probe: ``lbfgs``, or ``sgd`` as in the paper.

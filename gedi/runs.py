@@ -26,7 +26,7 @@ from gedi.checkpoints import Checkpoints, Unusable, write_whole, writing
 from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset, differences, fingerprint
 from gedi.devices import make_fabric
-from gedi.errors import DivergenceError, UserError
+from gedi.errors import DivergenceError, EndedElsewhere, UserError
 from gedi.evaluation import density_verdict
 from gedi.footprint import check_data, check_training
 from gedi.loggers import figures
@@ -45,7 +45,7 @@ from gedi.nn import Model
 from gedi.nn.compiled import compile_encoder
 from gedi.parts import check_method
 from gedi.presets import check_preset
-from gedi.processes import EndedElsewhere, Processes
+from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.run_files import (

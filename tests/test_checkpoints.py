@@ -38,7 +38,7 @@ def two(tmp_path):
 @pytest.fixture
 def gedi(monkeypatch, capsys):
     """The program, but for the pictures, which take longer than the rest."""
-    monkeypatch.setattr("gedi.cli.write_report", lambda directory: directory.write("report.html", "drawn"))
+    monkeypatch.setattr("gedi.report.write_report", lambda directory: directory.write("report.html", "drawn"))
 
     def run(*args):
         monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
@@ -375,7 +375,7 @@ def test_a_run_whose_every_checkpoint_is_damaged_is_refused_untouched_and_can_st
     same(whole, run)
 
 
-@pytest.mark.parametrize("place", ["gedi.runs.assess", "gedi.cli.write_report"])
+@pytest.mark.parametrize("place", ["gedi.runs.assess", "gedi.report.write_report"])
 def test_a_run_stopped_after_its_training_only_does_the_rest(gedi, whole, tmp_path, monkeypatch, place):
     def stop(*args):
         raise KeyboardInterrupt

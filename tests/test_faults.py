@@ -32,13 +32,13 @@ def program(args, output, renames):
     with open(output, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    from gedi import assess, cli, runs
+    from gedi import assess, cli, report, runs
 
     runs.CHECKPOINT_EVERY = 7
     runs.FIRST_CHECKPOINT_SECONDS = 60.0  # a slow machine must not write more of them
     assess.FRESH_STEPS = 5
     os.cpu_count = lambda: 1
-    cli.write_report = lambda directory: directory.write("report.html", "drawn")
+    report.write_report = lambda directory: directory.write("report.html", "drawn")
     replace, left = os.replace, [renames]
 
     def dangerous(source, target):
@@ -60,7 +60,7 @@ class Faulty:
         self.path, self.output = folder / "run", folder / "output"
         self.args = [name, "--out", str(self.path), *(word for s in settings for word in ("--set", s))]
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["gedi.cli"])
+        self.context.set_forkserver_preload(["gedi.cli", "gedi.report"])
 
     def start(self, renames=None):
         # --resume begins the run if there is none

@@ -5,11 +5,11 @@ from typing import Any
 
 from gedi.config import Config, merge
 from gedi.errors import UserError, unknown
+from gedi.names import PROFILES
 from gedi.presets.addition import ADDITION_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
 
-PROFILES = ("laptop", "paper")
 RECIPE = str(Config.model_fields["preset"].default)  #: the name of settings that follow no preset
 PRESETS: dict[str, dict[str, Any]] = {**TOY_PRESETS, **ADDITION_PRESETS, **IMAGE_PRESETS}
 

@@ -1,9 +1,8 @@
 """The toy recipe and the paper's literal settings for it."""
 
-from typing import Any
+from typing import Any, get_args
 
-from gedi.config import merge
-from gedi.data import SHAPES
+from gedi.config import Shape, merge
 
 # The paper's appendix, to the letter. Its text says 7k iterations; it gives no radius for the toy data, so the
 # radius of its image table stands in. Sampling at step 1 and noise 0.01 is temperature 5e-5.
@@ -68,6 +67,6 @@ PAPER: dict[str, Any] = {
 
 TOY_PRESETS: dict[str, dict[str, Any]] = {
     "toy": {},  # the defaults of the config are the recipe
-    **{name: {"data": {"name": name}} for name in SHAPES},
+    **{name: {"data": {"name": name}} for name in get_args(Shape)},
     **{f"{name}-paper": merge(PAPER, {"data": {"name": name}}) for name in ("moons", "circles")},
 }

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gedi.report import image_figures
-from gedi.report.page import image_pictures, kept_energies
-from gedi.runs import RunDirectory
-from gedi.tables.engine import Cell, Group, TableSpec, first_seed
+from gedi.tables.spec import Cell, Group, TableSpec, first_seed
+
+if TYPE_CHECKING:
+    from gedi.runs import RunDirectory
 
 ROWS = ("mnist", "fashion-mnist", "svhn", "cifar10", "cifar100")
 METHODS = {"JEM": "jem", "Barlow": "barlow", "SwAV": "swav", "GEDI": "gedi"}
@@ -195,16 +195,21 @@ def _measure_ood(cell: Cell, profile: str) -> dict[str, Any]:
     return _small(profile, parts=("ood",), against=STRANGE[cell.row])
 
 
-def _draw(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
+def _draw(out: Path, done: Mapping[Cell, "RunDirectory"]) -> list[Path]:
     """Clusters, samples and walks of the first seed's GEDI runs."""
+    from gedi.report.page import image_pictures
+
     runs = first_seed(done)
     return [
         path for (row, column), run in runs.items() if column == "GEDI" for _, path in image_pictures(run, out / row)
     ]
 
 
-def _draw_energies(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
+def _draw_energies(out: Path, done: Mapping[Cell, "RunDirectory"]) -> list[Path]:
     """How dense each run finds its own images and others."""
+    from gedi.report import image_figures
+    from gedi.report.page import kept_energies
+
     drawn = []
     for (row, column), run in first_seed(done).items():
         if (run.path / "model" / "energies.safetensors").is_file():

@@ -1,0 +1,12 @@
+"""Names that a user may type: told and completed before anything that takes long is imported."""
+
+from typing import Literal
+
+Recipe = Literal["lbfgs", "sgd"]  # of the linear probe
+
+ACCELERATORS = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+STRATEGIES = ("ddp", "fsdp")
+PROFILES = ("laptop", "paper")
+#: What an evaluation can measure.
+PARTS = ("probe", "fid", "ood")
