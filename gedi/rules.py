@@ -31,7 +31,10 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
 
 
 def check_constraint(constraint: Constraint, symbols: int, group_size: int, groups: int) -> None:
-    """A constraint must speak of groups as they come, and of the symbols there are."""
+    """A constraint must be one, and speak of groups as they come and of the symbols there are."""
+    if not isinstance(constraint, Constraint):
+        raise UserError(f"constraint must be a gedi.logic.Constraint, got {type(constraint).__name__}")
+    constraint.one_query("training")
     if len(constraint.domains) != group_size:
         raise UserError(
             f"a constraint over {len(constraint.domains)} variables needs groups of as many points, got groups of "

@@ -3,7 +3,8 @@
 from typing import Any
 
 from gedi.errors import UserError
-from gedi.logic.constraint import Constraint, Domain, checked_domain
+from gedi.logic.arguments import Domain, checked_domain
+from gedi.logic.constraint import Constraint
 
 
 def all_different(n: int, domain: Domain) -> Constraint:

@@ -208,7 +208,8 @@ def test_its_gradient_is_right_by_finite_differences(backend):
     log_p = torch.randn(2, 3, 10, dtype=torch.float64).log_softmax(-1).requires_grad_()
     assert torch.autograd.gradcheck(ADDITION.with_backend(backend).log_prob, log_p)
     chain = sums_to(5, range(4), total=7).with_backend(backend)
-    assert torch.autograd.gradcheck(chain.log_prob, torch.randn(2, 5, 4, dtype=torch.float64).requires_grad_())
+    log_p = torch.randn(2, 5, 4, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradcheck(chain.log_prob, log_p)
 
 
 def test_different_constraints_have_different_gradients_on_the_same_input():
@@ -228,7 +229,7 @@ def test_nothing_underflows_at_minus_a_hundred_thousand(path, dtype, tolerance, 
     rows = [row for row in itertools.product(*map(range, sizes)) if sum(row) % 3 != 1]
     log_p = (torch.randn(5, 3, 4).double() * 64).round() / 64 - 33_333.0  # exact in float32 too
     leaf = log_p.to(dtype).requires_grad_()
-    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf)
+    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf, normalised=False)
     ours.sum().backward()
     value, posterior = brute(rows, log_p)
     assert (value < -99_000).all()
@@ -267,7 +268,7 @@ def test_impossible_values_among_possible_ones_give_the_right_value_and_gradient
     log_p = torch.randn(shape, generator=g, dtype=torch.float64)
     log_p[torch.rand(shape, generator=g) < 0.3] = -torch.inf
     leaf = log_p.clone().requires_grad_()
-    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf)
+    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf, normalised=False)
     ours.sum().backward()
     value, posterior = brute(rows, log_p)
     torch.testing.assert_close(ours, value, rtol=0, atol=1e-10)
@@ -306,7 +307,7 @@ def test_the_posterior_is_the_gradient_and_adds_up_to_one(backend):
 
 
 def test_probability_is_log_prob_of_the_logs():
-    p = torch.rand(4, 3, 10, dtype=torch.float64)
+    p = torch.rand(4, 3, 10, dtype=torch.float64).softmax(-1)
     torch.testing.assert_close(ADDITION.probability(p), ADDITION.log_prob(p.log()).exp())
     torch.testing.assert_close(ADDITION.probability(list(p.unbind(1))), ADDITION.probability(p))
 
@@ -371,18 +372,18 @@ def test_padding_is_ignored_and_receives_no_gradient(brute):
         leaf[:, 1, 2:] = rubbish
         leaf[:, 2, 3:] = rubbish
         leaf.requires_grad_()
-        out = c.log_prob(leaf)
+        out = c.log_prob(leaf, normalised=False)
         out.sum().backward()
         torch.testing.assert_close(out, value, rtol=0, atol=1e-12)
         torch.testing.assert_close(leaf.grad, posterior, rtol=0, atol=1e-12)
         assert (leaf.grad[:, 1, 2:] == 0).all()
     tensors = [padded[:, 0], padded[:, 1, :2], padded[:, 2, :3]]
-    torch.testing.assert_close(c.log_prob(tensors), value, rtol=0, atol=1e-12)
+    torch.testing.assert_close(c.log_prob(tensors, normalised=False), value, rtol=0, atol=1e-12)
     assert (c.marginals()[1, 2:] == 0).all()
 
 
 def test_leading_dimensions_are_kept():
-    log_p = torch.randn(2, 5, 3, 10)
+    log_p = torch.randn(2, 5, 3, 10).log_softmax(-1)
     out = ADDITION.log_prob(log_p)
     assert out.shape == (2, 5)
     torch.testing.assert_close(out.view(-1), ADDITION.log_prob(log_p.view(10, 3, 10)))
@@ -436,7 +437,8 @@ def test_one_of_several_queries_is_a_constraint_of_its_own(conditional):
 
 def test_a_conditional_gradient_is_that_of_the_quotient():
     both = two_queries(conditional=True)
-    assert torch.autograd.gradcheck(both.log_prob, torch.randn(3, 2, 2, dtype=torch.float64).requires_grad_())
+    log_p = torch.randn(3, 2, 2, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradcheck(both.log_prob, log_p)
 
 
 @pytest.mark.parametrize("what", ["n_solutions", "posterior", "marginals", "solutions", "shortcuts", "~", "&", "on"])
@@ -603,7 +605,7 @@ REFUSED = {
     "query number": (lambda: two_queries()[2], "no query 2"),
     "query of one": (lambda: ADDITION["x"], "there are: none"),
     "listing too many": (lambda: ADDITION.solutions(limit=54), "55 solutions, more than limit=54"),
-    "backend": (lambda: ADDITION.with_backend("kaly").log_prob(torch.zeros(1, 3, 10)), "did you mean 'klay'"),
+    "backend": (lambda: ADDITION.with_backend("kaly").posterior(torch.zeros(1, 3, 10)), "did you mean 'klay'"),
     "evidence": (lambda: two_queries(conditional=True)[0].solutions(), "without plain probabilities or evidence"),
     "combined evidence": (lambda: ~two_queries(conditional=True)[0], "combined in their program"),
     "laid evidence": (lambda: two_queries(conditional=True)[0].on([0, 1], [[0, 1]] * 3), "decision diagram"),
@@ -638,14 +640,30 @@ def test_a_compilation_stops_at_its_limits(name):
         LIMITED[name](time_limit=0)
 
 
-def test_a_combination_stops_at_its_limits(monkeypatch):
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_combination_stops_at_its_limits_and_its_advice_can_be_followed(listed, monkeypatch):
     a, b = sorted_(4, range(4)), all_different(4, range(4))
-    monkeypatch.setattr(constraint, "Limits", lambda: Limits(size=3))
-    with pytest.raises(UserError, match="more than 3 nodes; combine fewer constraints"):
-        a & b
+    strict = sorted_(4, range(4), strictly=True)
+    if not listed:
+        monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
+        a, b = Constraint(a.circuit, a.domains), Constraint(b.circuit, b.domains)
+    for combine, method in ((a.conjoin, r"a\.conjoin\(b\) is a & b"), (a.disjoin, r"a\.disjoin\(b\) is a \| b")):
+        with pytest.raises(UserError, match=rf"more than 3 nodes; .*{method} and takes limits\), or raise size_limit"):
+            combine(b, size_limit=3)
+        with pytest.raises(UserError, match=r"within 0 s; .*or raise time_limit"):
+            combine(b, time_limit=0)
+    assert a.conjoin(b, size_limit=10_000, time_limit=30).solutions() == (a & b).solutions() == strict.solutions()
+    assert a.disjoin(b, size_limit=10_000).n_solutions == (a | b).n_solutions == a.n_solutions + b.n_solutions - 1
+    assert a.negate(size_limit=10_000).n_solutions == (~a).n_solutions == 4**4 - a.n_solutions
+
+
+def test_a_negation_without_a_diagram_stops_at_its_limits(monkeypatch):
     monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
-    with pytest.raises(UserError, match="more than 3 nodes; combine fewer constraints"):
-        Constraint(a.circuit, a.domains) & Constraint(b.circuit, b.domains)
+    c = Constraint(ADDITION.circuit, ADDITION.domains)
+    with pytest.raises(
+        UserError, match=r"more than 3 nodes; .*c\.negate\(\) is ~c and takes limits\), or raise size_limit"
+    ):
+        c.negate(size_limit=3)
 
 
 def test_no_temporary_files_are_left(tmp_path, monkeypatch):
