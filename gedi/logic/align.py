@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from gedi.errors import UserError
-from gedi.logic.arguments import whole
+from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
 from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
 
@@ -182,7 +182,7 @@ def _symbols(constraint: Constraint, restarts: int, iterations: int, generator: 
     if len(set(constraint.sizes)) != 1:
         raise UserError("align renames one set of symbols: every variable must have the same number of values")
     if not (whole(restarts) and whole(iterations)) or restarts < 1 or iterations < 1:
-        raise UserError(f"restarts and iterations must be at least 1, got {restarts!r} and {iterations!r}")
+        raise UserError(f"restarts and iterations must be at least 1, got {shown(restarts)} and {shown(iterations)}")
     if not (generator is None or isinstance(generator, torch.Generator)):
         raise UserError(f"generator must be a torch.Generator, got {type(generator).__name__}")
     return constraint.sizes[0]

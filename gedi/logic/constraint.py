@@ -14,14 +14,17 @@ from gedi.errors import UserError
 from gedi.logic import cache
 from gedi.logic.arguments import (
     Domain,
-    check_limit,
+    check_count,
     check_names,
     checked_accept,
     checked_domains,
     checked_step,
     is_domain_list,
+    items,
     limits_of,
     program_text,
+    said,
+    shown,
     whole,
 )
 from gedi.logic.circuit import Circuit, from_table
@@ -80,20 +83,25 @@ class Constraint:
         backend: Backend | None = None,
     ) -> None:
         if not isinstance(circuit, Circuit):
-            raise UserError(f"a Constraint is made by its from_... methods; a circuit was expected, got {circuit!r}")
+            raise UserError(
+                f"a Constraint is made by its from_... methods; a circuit was expected, got {shown(circuit)}"
+            )
         self.circuit = circuit
         self.domains = tuple(tuple(domain) for domain in checked_domains(domains))
+        check_names(variables, "variables")
+        check_names(queries, "queries")
         self.variables = tuple(variables or (f"x{i + 1}" for i in range(len(self.domains))))
         self.queries = None if queries is None else tuple(queries)
-        self._fixed = tuple(tuple(choice) for choice in fixed)
+        choices = items(fixed, "fixed must be lists of probabilities")
+        self._fixed = tuple(tuple(items(choice, "fixed must be lists of probabilities")) for choice in choices)
         columns = sum(self.sizes) + sum(map(len, self._fixed))
         if columns != circuit.columns:
             raise UserError(f"a circuit over {circuit.columns} values needs domains with as many, got {columns}")
         roots = (1 if self.queries is None else len(self.queries)) + conditional
-        if len(circuit.roots) != roots or self.queries == ():
-            raise UserError(f"a circuit with {len(circuit.roots)} roots needs as many queries, got {queries!r}")
+        if len(circuit.roots) != roots:
+            raise UserError(f"a circuit with {len(circuit.roots)} roots needs as many queries, got {shown(queries)}")
         if len(self.variables) != len(self.domains):
-            raise UserError(f"{len(self.domains)} variables need as many names, got {list(self.variables)}")
+            raise UserError(f"{len(self.domains)} variables need as many names, got {shown(self.variables)}")
         self._conditional = conditional
         self._backend = backend
         self._given_diagram = diagram
@@ -124,14 +132,19 @@ class Constraint:
             7
         """
         if not callable(rule):
-            raise UserError(f"a rule must be a function of the values of its variables, got {rule!r}")
+            raise UserError(f"a rule must be a function of the values of its variables, got {shown(rule)}")
         domains = checked_domains(domains)
         limits = limits_of(time_limit, size_limit)
-        assignments = satisfying(rule, domains)
-        if assignments is not None:
-            return cls._from_assignments(assignments, domains)
-        budget = Budget(limits, "split the rule, or write it as Constraint.from_automaton")
-        return cls._from_diagram(diagram_of(rule, domains, budget), domains)
+        try:
+            assignments = satisfying(rule, domains)
+            if assignments is not None:
+                return cls._from_assignments(assignments, domains)
+            budget = Budget(limits, "split the rule, or write it as Constraint.from_automaton")
+            return cls._from_diagram(diagram_of(rule, domains, budget), domains)
+        except UserError:
+            raise
+        except Exception as error:  # the rule's own: its traceback stays with it
+            raise UserError(f"the rule must say True or False of plain values, but failed: {said(error)}") from error
 
     @classmethod
     def from_automaton(
@@ -163,7 +176,7 @@ class Constraint:
         """
         limits = limits_of(time_limit, size_limit)
         if not whole(n) or n < 1:
-            raise UserError(f"a constraint needs at least one variable, a whole number of them, got n={n!r}")
+            raise UserError(f"a constraint needs at least one variable, a whole number of them, got n={shown(n)}")
         if n > limits.size:
             raise UserError(
                 f"the constraint is too large to compile: {n:,} variables need more than {limits.size:,} nodes; use "
@@ -205,9 +218,11 @@ class Constraint:
         """
         limits = limits_of(time_limit, size_limit)
         if not isinstance(clauses, str | Path | Iterable) or isinstance(clauses, bytes):
-            raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, got {clauses!r}")
+            raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, got {shown(clauses)}")
         if not (variables is None or whole(variables) or isinstance(variables, list | tuple)):
-            raise UserError(f"variables must be a number, or a list of domains or of their sizes, got {variables!r}")
+            raise UserError(
+                f"variables must be a number, or a list of domains or of their sizes, got {shown(variables)}"
+            )
         listed, highest = read_clauses(clauses)
         booleans = variables is None or isinstance(variables, int)
         if isinstance(variables, Sequence):
@@ -367,9 +382,9 @@ class Constraint:
     def is_satisfied(self, values: Any) -> Tensor:
         """Whether groups of values, (groups, variables), satisfy the constraint, (groups,)."""
         self.one_query("is_satisfied")
-        if not isinstance(values, Iterable) or getattr(values, "ndim", 2) == 0:
-            raise UserError(f"values must be rows of {len(self.domains)}, one for each variable, got {values!r}")
-        rows = [row.tolist() if hasattr(row, "tolist") else row for row in values]
+        expected = f"values must be rows of {len(self.domains)}, one for each variable"
+        given = items(values, expected)
+        rows = [items(row, expected) if isinstance(row, np.ndarray | Tensor) else row for row in given]
         index = self._index_of(rows)
         if not rows:
             return torch.zeros(0, dtype=torch.bool)
@@ -379,14 +394,14 @@ class Constraint:
 
     def solutions(self, limit: int = 1_000_000) -> list[tuple[Any, ...]]:
         """Every satisfying assignment."""
-        check_limit(limit)
+        check_count(limit, "limit", least=0)
         rows = self._assignments(limit)
         return [tuple(domain[k] for domain, k in zip(self.domains, row, strict=True)) for row in rows]
 
     def shortcuts(self, limit: int = 10_000) -> Shortcuts:
         """The other symbol maps that satisfy the constraint: see :class:`gedi.logic.Shortcuts`."""
         self.one_query("shortcuts")
-        check_limit(limit)
+        check_count(limit, "limit", least=0)
         if self._fixed or self._conditional:
             raise UserError("shortcuts needs a constraint of symbols alone, without plain probabilities or evidence")
         return find_shortcuts(self, limit)
@@ -401,12 +416,13 @@ class Constraint:
         """
         self.one_query("on")
         domains = checked_domains(domains)
-        if not isinstance(places, Iterable) or not all(map(whole, places := list(places))):
-            raise UserError(f"places must be a list of whole numbers, got {places!r}")
+        places = items(places, "places must be a list of whole numbers")
+        if not all(map(whole, places)):
+            raise UserError(f"places must be a list of whole numbers, got {shown(places)}")
         if len(places) != len(self.domains) or len(set(places)) != len(places):
-            raise UserError(f"on must name {len(self.domains)} different places, got {places}")
+            raise UserError(f"on must name {len(self.domains)} different places, got {shown(places)}")
         if not all(0 <= place < len(domains) for place in places):
-            raise UserError(f"places must be between 0 and {len(domains) - 1}, got {places}")
+            raise UserError(f"places must be between 0 and {len(domains) - 1}, got {shown(places)}")
         for i, place in enumerate(places):
             if tuple(domains[place]) != self.domains[i]:
                 raise UserError(f"variable {i} must keep its domain at place {place}")
@@ -475,7 +491,7 @@ class Constraint:
         names = self.queries or ()
         wanted = query if whole(query) else names.index(query) if isinstance(query, str) and query in names else None
         if wanted is None or not -len(names) <= wanted < len(names):
-            raise UserError(f"no query {query!r}; there are: {', '.join(names) or 'none'}")
+            raise UserError(f"no query {shown(query)}; there are: {', '.join(names) or 'none'}")
         c, wanted = self.circuit, wanted % len(names)  # the evidence comes after the last query
         roots = c.roots[[wanted, -1]] if self._conditional else c.roots[[wanted]]
         return Constraint(
@@ -536,7 +552,7 @@ class Constraint:
 
     def _combine(self, other: "Constraint", both: bool, limits: Limits) -> "Constraint":
         if not isinstance(other, Constraint):
-            raise UserError(f"a constraint is combined with another constraint, got {other!r}")
+            raise UserError(f"a constraint is combined with another constraint, got {shown(other)}")
         self.one_query("&" if both else "|")
         other.one_query("&" if both else "|")
         if self.domains != other.domains:
@@ -619,10 +635,10 @@ class Constraint:
         index = []
         for row in rows:
             if not isinstance(row, Sequence) or len(row) != len(numbers):
-                raise UserError(f"values must be rows of {len(numbers)}, one for each variable, got {row!r}")
+                raise UserError(f"values must be rows of {len(numbers)}, one for each variable, got {shown(row)}")
             for i, (number, value) in enumerate(zip(numbers, row, strict=True)):
                 if not isinstance(value, Hashable) or value not in number:
-                    raise UserError(f"variable {self.variables[i]} must have a value of its domain, got {value!r}")
+                    raise UserError(f"variable {self.variables[i]} must have a value of its domain, got {shown(value)}")
             index.append([number[value] for number, value in zip(numbers, row, strict=True)])
         return torch.tensor(index, dtype=torch.long)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gedi.errors import UserError, unknown
+from gedi.logic.arguments import shown
 from gedi.logic.circuit import AND, Circuit
 
 Backend = Literal["layered", "klay"]
@@ -177,8 +178,8 @@ class _DifferentiatedOnce(torch.autograd.Function):
 
 def evaluator(circuit: Circuit, backend: Backend | None = None) -> Evaluator:
     """An evaluator for a circuit; ours without a wish: it measures as fast or faster on most (docs/speed.md)."""
-    if backend not in (None, "layered", "klay"):
-        raise unknown("backend", str(backend), ["layered", "klay"])
+    if not (backend is None or (isinstance(backend, str) and backend in ("layered", "klay"))):
+        raise unknown("backend", shown(backend).strip("'"), ["layered", "klay"])
     if backend == "klay":
         if importlib.util.find_spec("klay") is None:
             raise UserError("backend 'klay' needs the package klaycircuits; install it, or use 'layered'")

@@ -522,7 +522,6 @@ TRIVIAL = {
     "one number is sorted": (lambda: sorted_(1, range(3)), True),
     "strictly sorted beyond the domain": (lambda: sorted_(4, range(3), strictly=True), False),
     "more than there are": (lambda: exactly_k(3, 4, B), False),
-    "fewer than none": (lambda: at_most_k(3, -1, B), False),
     "at most all": (lambda: at_most_k(3, 3, B), True),
     "and, never": (lambda: PAIR & ~PAIR, False),
     "or, always": (lambda: PAIR | ~PAIR, True),
@@ -606,6 +605,7 @@ REFUSED = {
     "query of one": (lambda: ADDITION["x"], "there are: none"),
     "listing too many": (lambda: ADDITION.solutions(limit=54), "55 solutions, more than limit=54"),
     "backend": (lambda: ADDITION.with_backend("kaly").posterior(torch.zeros(1, 3, 10)), "did you mean 'klay'"),
+    "fewer than none": (lambda: at_most_k(3, -1, B), "k must be a whole number, at least 0, got -1"),
     "evidence": (lambda: two_queries(conditional=True)[0].solutions(), "without plain probabilities or evidence"),
     "combined evidence": (lambda: ~two_queries(conditional=True)[0], "combined in their program"),
     "laid evidence": (lambda: two_queries(conditional=True)[0].on([0, 1], [[0, 1]] * 3), "decision diagram"),
@@ -683,3 +683,165 @@ def test_no_temporary_files_are_left(tmp_path, monkeypatch):
             TRIVIAL[name][0]()
     assert list(place.iterdir()) == []
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+# --- second derivatives
+
+
+def _hessian(f, x):
+    """The matrix of second derivatives by autograd, of brute force too."""
+    return torch.autograd.functional.hessian(lambda flat: f(flat.view(x.shape)).sum(), x.reshape(-1))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@settings(max_examples=15)
+@given(case=tables(3, 3), seed=st.integers(0, 1000))
+def test_second_derivatives_are_those_of_the_sum_over_assignments(case, path, seed):
+    sizes, rows = case
+    c = PATHS[path](sizes, rows)
+    g = torch.Generator().manual_seed(seed)
+    log_p = torch.randn(2, len(sizes), max(sizes), generator=g, dtype=torch.float64)
+
+    def listed(x):
+        index = torch.tensor(rows)
+        weight = sum(x[:, i, index[:, i]] for i in range(len(sizes)))
+        return weight.logsumexp(dim=1)
+
+    ours = _hessian(lambda x: c.log_prob(x, normalised=False), log_p)
+    torch.testing.assert_close(ours, _hessian(listed, log_p), rtol=0, atol=1e-10)
+
+
+def test_second_derivatives_are_right_by_finite_differences():
+    log_p = torch.randn(2, 3, 10, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradgradcheck(ADDITION.log_prob, log_p)
+    conditional = two_queries(conditional=True)
+    log_p = torch.randn(3, 2, 2, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradgradcheck(conditional.log_prob, log_p)
+
+
+def test_second_derivatives_at_certain_symbols_are_finite():
+    log_p = torch.full((2, 3, 10), -torch.inf, dtype=torch.float64)
+    log_p.scatter_(2, torch.tensor([[2, 3, 5], [2, 3, 6]])[..., None], 0.0)  # one holds, one cannot
+    log_p[0, 0, :] = math.log(0.1)
+    log_p.requires_grad_()
+    (grad,) = torch.autograd.grad(ADDITION.log_prob(log_p).exp().sum(), log_p, create_graph=True)
+    (second,) = torch.autograd.grad(grad.sum(), log_p)
+    assert second.isfinite().all()
+    assert second[0, 0, 2] == pytest.approx(0.3)  # the sum of the gradient is 3 P, and dP / dlog p = P = 0.1
+    assert (second[1] == 0).all()
+
+
+def test_a_penalty_on_the_gradient_is_felt():
+    x = torch.randn(4, 3, 10, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(ADDITION.log_prob(x.log_softmax(-1)).sum(), x, create_graph=True)
+    (felt,) = torch.autograd.grad(grad.pow(2).sum(), x)
+    step = 1e-5 * torch.randn(x.shape, dtype=torch.float64)
+
+    def penalty(at):
+        at = at.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(ADDITION.log_prob(at.log_softmax(-1)).sum(), at)
+        return slope.pow(2).sum()
+
+    difference = (penalty(x + step) - penalty(x - step)) / 2
+    torch.testing.assert_close((felt * step).sum(), difference, rtol=1e-5, atol=0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("klay") is None, reason="klaycircuits is not installed")
+def test_klay_refuses_second_derivatives():
+    x = torch.randn(4, 3, 10).log_softmax(-1).requires_grad_()
+    out = ADDITION.with_backend("klay").log_prob(x).sum()
+    with pytest.raises(UserError, match=r"no second derivatives.*with_backend\('layered'\)"):
+        torch.autograd.grad(out, x, create_graph=True)
+
+
+# --- what is a probability
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
+def test_what_a_softmax_gives_is_taken_in_every_precision(scale, dtype):
+    p = (scale * torch.randn(50, 3, 10)).to(dtype).softmax(-1)
+    for log_p in (p.log(), p.log().to(dtype), (scale * torch.randn(50, 3, 10)).to(dtype).log_softmax(-1)):
+        ADDITION.log_prob(log_p)
+    ADDITION.log_prob(p.clamp_min(1e-6).log())  # how many people avoid log 0
+    ADDITION.probability(p)
+
+
+UNEVEN = Constraint.from_predicate(lambda a, b: a < b, [range(2), range(3)])
+NO_PROBABILITIES = {
+    "logits": (lambda: torch.randn(4, 3, 10, generator=torch.Generator().manual_seed(0)), r"add up to \d"),
+    "log-probabilities above 0": (lambda: torch.full((1, 3, 10), 0.5), "variable x1 of group 0 add up to 16.48"),
+    "probabilities": (lambda: torch.full((1, 3, 10), 0.1), "add up to 11.05"),
+    "one that is too large": (lambda: _with(2, 1, 0, math.log(0.3)), "variable x2 of group 2 add up to 1.2 instead"),
+    "one per cent too much": (lambda: _uniform() + 0.01, "add up to 1.01005 instead of 1"),
+    "NaN": (lambda: _with(3, 2, 4, torch.nan), "got NaN for variable x3 of group 3"),
+    "infinity": (lambda: _with(0, 0, 0, torch.inf), "add up to inf"),
+    "nothing possible": (lambda: torch.full((1, 3, 10), -torch.inf), "add up to 0 instead"),
+}
+
+
+def _uniform():
+    return torch.full((4, 3, 10), 0.1).log()
+
+
+def _with(group, variable, value, x):
+    log_p = _uniform()
+    log_p[group, variable, value] = x
+    return log_p
+
+
+@pytest.mark.parametrize("name", NO_PROBABILITIES)
+def test_what_is_no_probability_is_refused_unless_told_otherwise(name):
+    make, message = NO_PROBABILITIES[name]
+    with pytest.raises(UserError, match=message):
+        ADDITION.log_prob(make())
+    with pytest.raises(UserError, match=message):
+        ADDITION.log_prob(list(make().unbind(1)))
+    assert ADDITION.log_prob(make(), normalised=False).shape == make().shape[:1]
+
+
+def test_weights_are_summed_where_one_says_so(brute):
+    weights = torch.randn(4, 2, 3, dtype=torch.float64)
+    rows = [(0, 1), (0, 2), (1, 2)]
+    torch.testing.assert_close(UNEVEN.log_prob(weights, normalised=False), brute(rows, weights)[0])
+    counted = UNEVEN.probability([torch.ones(1, 2), torch.ones(1, 3)], normalised=False)
+    assert counted.tolist() == [UNEVEN.n_solutions] == [3.0]
+
+
+def test_padding_that_holds_probability_is_refused():
+    with pytest.raises(UserError, match=r"variable x1 of group 0 add up to 0\.666667"):
+        UNEVEN.log_prob(torch.zeros(1, 2, 3).log_softmax(-1))
+    logits = torch.zeros(1, 2, 3)
+    logits[:, 0, 2] = -torch.inf
+    assert UNEVEN.log_prob(logits.log_softmax(-1)).exp().tolist() == pytest.approx([1 / 2])
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, -0.1, torch.inf])
+def test_a_probability_is_a_number_from_zero(wrong):
+    p = torch.full((2, 3, 10), 0.1)
+    p[1, 0, 3] = wrong
+    with pytest.raises(UserError, match="p must be finite and at least 0, got"):
+        ADDITION.probability(p)
+    with pytest.raises(UserError, match="p must be finite and at least 0, got"):
+        ADDITION.probability(p, normalised=False)
+
+
+def test_a_posterior_does_not_depend_on_the_scale_of_the_weights():
+    logits = torch.randn(4, 3, 10, dtype=torch.float64)
+    torch.testing.assert_close(ADDITION.posterior(logits), ADDITION.posterior(logits.log_softmax(-1)))
+    for wrong in (torch.nan, torch.inf):
+        logits[1, 0, 3] = wrong
+        with pytest.raises(UserError, match="log_p must be below infinity, got"):
+            ADDITION.posterior(logits)
+
+
+# --- what is given in the wrong form
+
+
+def test_a_program_may_be_a_file(tmp_path):
+    path = tmp_path / "add.pl"
+    path.write_text(ADD)
+    assert (
+        Constraint.from_problog(path, "add2(a,b,3)").solutions()
+        == Constraint.from_problog(ADD, "add2(a,b,3)").solutions()
+    )
