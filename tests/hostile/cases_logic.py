@@ -83,7 +83,7 @@ MEMBERSHIPS = {
     "nested lists": (lambda: even().tolist(), "must be a tensor, got a list"),
     "whole numbers": (lambda: torch.ones(4, 3, 3, dtype=torch.long), "floating-point numbers"),
     "NaN": (lambda: torch.full((4, 3, 3), NAN), "must"),
-    "no groups": (lambda: torch.zeros(0, 3, 3), "groups"),
+    "no groups": (lambda: torch.zeros(0, 3, 3), "group"),
     "two dimensions": (lambda: torch.zeros(3, 3), "(3, 3)"),
 }
 
