@@ -138,7 +138,7 @@ def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> d
             [domain[k] for domain, k in zip(constraint.domains, group, strict=True)]
             for group in log_p.argmax(dim=2).tolist()
         ]
-        figures[f"{part}constraint_loss"] = float(-constraint.log_prob(log_p).mean())
+        figures[f"{part}constraint_loss"] = float(-constraint.log_prob(log_p, normalised=False).mean())
         figures[f"{part}constraint_satisfied"] = float(constraint.is_satisfied(named).float().mean())
     return figures
 

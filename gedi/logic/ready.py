@@ -1,9 +1,11 @@
 """Constraints that many ask for."""
 
+from numbers import Real
 from typing import Any
 
 from gedi.errors import UserError
-from gedi.logic.constraint import Constraint, Domain, checked_domain
+from gedi.logic.arguments import Domain, check_count, checked_domain, shown
+from gedi.logic.constraint import Constraint
 
 
 def all_different(n: int, domain: Domain) -> Constraint:
@@ -14,6 +16,7 @@ def all_different(n: int, domain: Domain) -> Constraint:
         24
     """
     bit = {value: 1 << k for k, value in enumerate(checked_domain(domain))}
+    check_count(n, "n")
     if n > len(bit):
         raise UserError(f"{n} variables cannot all differ with {len(bit)} values")
     return Constraint.from_automaton(n, 0, lambda seen, v: None if seen & bit[v] else seen | bit[v], _any, domain)
@@ -42,7 +45,10 @@ def sums_to(n: int, domain: Domain, total: float | None = None) -> Constraint:
         >>> sums_to(2, range(10)).n_solutions, sums_to(2, range(10), total=3).n_solutions
         (55, 4)
     """
+    check_count(n, "n")
     if total is not None:
+        if not isinstance(total, Real):
+            raise UserError(f"total must be a number, got {shown(total)}")
         return Constraint.from_automaton(n, 0, lambda s, v: s + v, {total}, domain)
 
     def step(state: tuple[int, Any], value: Any) -> tuple[int, Any] | None:
@@ -61,6 +67,7 @@ def exactly_k(n: int, k: int, domain: Domain, value: Any = True) -> Constraint:
         >>> exactly_k(5, 2, [False, True]).n_solutions
         10
     """
+    check_count(k, "k", least=0)
     return Constraint.from_automaton(
         n, 0, lambda c, v: c + (v == value) if c + (v == value) <= k else None, {k}, domain
     )
@@ -73,6 +80,7 @@ def at_most_k(n: int, k: int, domain: Domain, value: Any = True) -> Constraint:
         >>> at_most_k(5, 1, [False, True]).n_solutions
         6
     """
+    check_count(k, "k", least=0)
     return Constraint.from_automaton(
         n, 0, lambda c, v: c + (v == value) if c + (v == value) <= k else None, _any, domain
     )

@@ -48,7 +48,7 @@ def align_prototypes(
         return logits.log_softmax(dim=1).view(groups, size, -1)
 
     def loss(prototypes: Tensor) -> float:
-        return float(-constraint.log_prob(grouped_log_p(prototypes)).mean())
+        return float(-constraint.log_prob(grouped_log_p(prototypes), normalised=False).mean())
 
     renamed = align(constraint, grouped_log_p(weight), restarts=naming.restarts, generator=generator)
     proposals: list[tuple[Tensor, Tensor | None]] = [(weight[renamed.permutation], renamed.permutation)]

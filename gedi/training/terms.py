@@ -158,12 +158,16 @@ class constraint_term:
 
     constraint: Constraint
 
+    def __post_init__(self) -> None:
+        self.constraint.one_query("training")
+
     def __call__(self, out: StepOutputs) -> Tensor:
         """The semantic loss."""
         assert out.data is not None
         variables = len(self.constraint.domains)
         log_p = _both(out, out.grouped).log_softmax(dim=1)
-        return -self.constraint.log_prob(log_p.view(-1, variables, log_p.shape[1])).mean()
+        groups = log_p.view(-1, variables, log_p.shape[1])
+        return -self.constraint.log_prob(groups, normalised=False).mean()  # a log_softmax needs no check at each step
 
 
 def supervised_term(out: StepOutputs) -> Tensor:
