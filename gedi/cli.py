@@ -25,7 +25,7 @@ from gedi.examine import PARTS, Recipe, evaluate_run
 from gedi.loggers import make_logger
 from gedi.presets import PRESETS, preset
 from gedi.processes import EndedElsewhere, ProcessLost
-from gedi.report import Progress, write_report
+from gedi.report import Progress, closing, write_report
 from gedi.runs import Prepared, RunDirectory, Stopped, execute, load_settings, prepare
 from gedi.tables import TABLES, write_table
 
@@ -81,6 +81,7 @@ def run(
             return
         with writing(path):
             report = write_report(directory)
+    console.print(closing(results["verdict"]), soft_wrap=True, highlight=False)
     shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
     first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
     print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))

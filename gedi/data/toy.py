@@ -72,7 +72,7 @@ class NoisyCurve:
         counts = self._nodes().counts
         return torch.cat(
             [
-                torch.stack([part.logsumexp(dim=1) for part in e.split(counts, dim=1)]).argmax(dim=0)
+                torch.stack([part.logsumexp(dim=1) for part in torch.split(e, counts, dim=1)]).argmax(dim=0)
                 for e in self._exponents(x)
             ]
         )
