@@ -15,8 +15,10 @@ from gedi.evaluation import (
     density_metrics,
     kmeans_clusters,
     mmd_test,
+    nearest,
     nearest_neighbour_test,
     score_against_normal,
+    walk_connections,
 )
 from gedi.logic import Constraint
 from gedi.methods import has_clusters, has_density, langevin, walk_settings
@@ -29,7 +31,10 @@ from gedi.types import EnergyFn, Outputs, Points
 SAMPLES = 1000
 SHOWN = 600  # test images kept beside the model
 CHAINS = 64  # images of chains kept beside the model
-READ = 2000  # of a table in shards: rows of each part that its density is held against
+READ = 2000  # of a larger table: test rows that its density is held against, and that its pictures show
+WALKED = 1000  # training points whose walks say whether clusters hang together
+LABELLED = 20_000  # training points that say which true cluster is nearest
+PLACES = 20  # on a walk's way that are looked at
 FRESH_STEPS = 500  # moves of a chain that owes nothing to training
 
 
@@ -67,6 +72,11 @@ def assess(
         points |= {"images": data.test[shown].clone(), "shown": predicted[shown].clone()}
         if data.test_labels is not None:
             points["shown_labels"] = data.test_labels[shown].clone()
+    elif data.test.shape[1] == 2:
+        some = chosen(data.test, READ, streams["shown"])
+        points |= {"test": data.test[some].clone(), "shown": predicted[some].clone()}
+        if data.test_labels is not None:
+            points["shown_labels"] = data.test_labels[some].clone()
     if data.test_labels is not None:
         labels = data.test_labels.numpy()
         metrics |= clustering_metrics(labels, predicted.cpu().numpy())
@@ -86,6 +96,8 @@ def assess(
         density, samples = judge(model.energy, config, data, box, streams, chains)
         metrics |= density
         points |= samples
+        if clustered and not images and config.walk.steps > 0:
+            metrics |= assess_walks(model, config, data, streams["verdict"])
     return metrics, points
 
 
@@ -147,7 +159,8 @@ def assess_density(
     energy: EnergyFn, config: Config, data: Dataset, box: Box, streams: Streams, chains: Tensor | None = None
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """What would catch a fake: samples against data, the truth's density, where walks end."""
-    generator, (test, test_labels) = streams["assess"], in_memory(data.test, data.test_labels)
+    generator, some = streams["assess"], chosen(data.test, READ, streams["judged"])
+    test = data.test[some]
     samples = fresh_samples(energy, min(SAMPLES, len(test)), box, generator)
     mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
@@ -156,29 +169,42 @@ def assess_density(
             "sample_mmd2": mmd["mmd2"],
             "sample_mmd2_null95": mmd["null_95"],
             "sample_1nn": nearest_neighbour_test(samples, test),
+            "even_1nn": nearest_neighbour_test(box.sample(len(samples), streams["even"]), test),
         }
     if data.truth is not None:
         metrics |= density_metrics(energy, data.truth, test, box.low, box.high, generator)
         if data.truth.rings:
             noisy = test + 0.5 * data.truth.noise * torch.randn(test.shape, generator=generator)
             metrics["normal_cosine"] = score_against_normal(energy, noisy)
-    if test_labels is not None:
+    if data.test_labels is not None:
         ends = walk_from(walk_settings(config), energy, test, generator)
-        metrics["walk_crossing"] = float((_true_cluster(data, ends) != test_labels).float().mean())
+        true = _true_cluster(data, ends, streams["labelled"])
+        metrics["walk_crossing"] = float((true != data.test_labels[some]).float().mean())
     return metrics, {"samples": samples}
 
 
-def _true_cluster(data: Dataset, x: Tensor) -> Tensor:
+@torch.no_grad()
+def assess_walks(model: Model, config: Config, data: Dataset, generator: torch.Generator) -> dict[str, float]:
+    """Whether walks on the final energy hold the clusters found together; no label is looked at."""
+    walk = walk_settings(config)
+    x = data.train[chosen(data.train, WALKED, generator)]
+    paths = walk_from(walk, model.energy, x, generator, every=max(1, walk.steps // PLACES))
+    found, ends = (outputs_of(model, places).logits.argmax(dim=1) for places in (x, paths[-1]))
+    return walk_connections(x, paths, found, ends)
+
+
+def _true_cluster(data: Dataset, x: Tensor, generator: torch.Generator) -> Tensor:
     if data.truth is not None:
         return data.truth.nearest_cluster(x)
-    train, labels = in_memory(data.train, data.train_labels)
-    assert labels is not None
-    return labels[torch.cdist(x, train).argmin(dim=1)]
+    assert data.train_labels is not None
+    some = chosen(data.train, LABELLED, generator)
+    return data.train_labels[some][nearest(x, data.train[some])]
 
 
-def in_memory(points: Points, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """All points with their labels; of shards :data:`READ`, from everywhere."""
-    if not is_sharded(points):
-        return points[:], labels
-    some = spread(len(points), READ)
-    return points[some], None if labels is None else labels[some]
+def chosen(points: Points, most: int, generator: torch.Generator) -> Tensor:
+    """Indices of all points, or of so many of them: at random, or of shards, whose reads cost, from everywhere."""
+    if len(points) <= most:
+        return torch.arange(len(points))
+    if is_sharded(points):
+        return spread(len(points), most)
+    return torch.randperm(len(points), generator=generator)[:most].sort().values

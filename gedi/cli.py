@@ -114,7 +114,12 @@ def run(
 
 
 def _say(results: dict[str, Any], path: Path, report: Path) -> None:
-    """The figures that matter first, and where the rest is."""
+    """The verdict, the figures that matter, and where the rest is."""
+    from rich.console import Console
+
+    from gedi.report import closing
+
+    Console().print(closing(results["verdict"]), soft_wrap=True, highlight=False)
     shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
     first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
     print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))

@@ -1,6 +1,7 @@
 """Methods: a config becomes a model and the stages that train it."""
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -230,15 +231,25 @@ def build_stages(config: Config, box: Box, initial: Initial, constraint: Constra
     return [_stage(name, stage, config, box, initial, constraint) for name, stage in named if stage.iterations > 0]
 
 
-def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
-    """How the loop restarts, logs and is guarded."""
+def cluster_loss_range(config: Config, clusters: int) -> tuple[float, float] | None:
+    """The selection loss of a perfect clustering, and that of knowing nothing; None where it proves nothing.
+
+    Without walks a low loss is no sign: every split far from the data's edge has it.
+    """
     weights = config.stage2.weights
+    if weights.cluster_walk == 0:
+        return None
     terms = sum(weight > 0 for weight in (weights.cluster_noise, weights.cluster_walk))
     perfect = perfect_cluster_loss(clusters, config.model.embedding, config.model.temperature)
+    return terms * perfect, terms * math.log(clusters)
+
+
+def trainer_settings(config: Config, clusters: int) -> TrainerSettings:
+    """How the loop restarts, logs and is guarded."""
+    yardstick = cluster_loss_range(config, clusters)
     return TrainerSettings(
         n_init=config.n_init,
-        # Without walks a low loss proves nothing: every split far from the data's edge has it.
-        good_enough=terms * perfect + config.good_enough if weights.cluster_walk > 0 else None,
+        good_enough=None if yardstick is None else yardstick[0] + config.good_enough,
         buffer=config.sampling.buffer,
         log_every=config.log_every,
         guard=GuardSettings(**config.guard.model_dump()),

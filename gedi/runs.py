@@ -27,8 +27,9 @@ from gedi.config import Config, parse, to_yaml
 from gedi.data import Dataset, differences, fingerprint
 from gedi.devices import make_fabric
 from gedi.errors import DivergenceError, EndedElsewhere, UserError
-from gedi.evaluation import density_verdict
+from gedi.evaluation import density_check
 from gedi.footprint import check_data, check_training
+from gedi.judge import judge
 from gedi.loggers import figures
 from gedi.logic import Constraint
 from gedi.methods import (
@@ -552,8 +553,10 @@ def _execute(
     metrics, points = _assess(prepared)
     checksum = directory.write_tensors("model/points.safetensors", points)
     losses = trainer.selection_losses
+    interventions = sum(record.get("event") == "guard" for record in directory.metrics())
     now = time.perf_counter()
     results: Record = {
+        "verdict": _judge(prepared, metrics, interventions),
         "preset": config.preset,
         "method": config.method,
         "seed": config.seed,
@@ -561,13 +564,13 @@ def _execute(
         "source": prepared.data.source,
         "clusters_by": "cluster head" if has_clusters(prepared.method_config) else "k-means on test features",
         "metrics": metrics,
-        "density": density_verdict(metrics) if "sample_1nn" in metrics else None,
+        "density": density_check(metrics) if "sample_1nn" in metrics else None,
         "restarts": {
             "selection_losses": losses,
             "chosen": losses.index(min(losses)) if losses else None,
             "good_enough": trainer.settings.good_enough,
         },
-        "interventions": sum(record.get("event") == "guard" for record in directory.metrics()),
+        "interventions": interventions,
         "temperature": langevin(config, prepared.box).temperature,
         "processes": processes.size,
         "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
@@ -637,6 +640,18 @@ def _assess(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.streams,
         prepared.constraint,
         prepared.trainer.buffer.chains.cpu(),
+    )
+
+
+def _judge(prepared: Prepared, metrics: Record, interventions: int) -> Record:
+    return judge(
+        prepared.method_config,
+        metrics,
+        clusters=prepared.clusters,
+        test_points=len(prepared.data.test),
+        selection_losses=prepared.trainer.selection_losses,
+        interventions=interventions,
+        constraint=prepared.constraint,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from gedi.assess import assess
 from gedi.config import override, parse
-from gedi.evaluation import density_verdict
+from gedi.evaluation import density_check
 from gedi.presets import preset
 from gedi.runs import prepare, train
 
@@ -21,7 +21,7 @@ def learn(name, *settings, profile=None):
 def test_the_recipe_finds_the_clusters_with_a_genuine_density(name, least):
     metrics, _ = learn(name, "seed=1000")
     assert metrics["nmi"] >= least
-    assert density_verdict(metrics)["genuine"], density_verdict(metrics)
+    assert density_check(metrics)["genuine"], density_check(metrics)
     assert metrics["kl"] < 0.2 < metrics["kl_uniform"]
 
 

@@ -9,7 +9,6 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from gedi.assess import in_memory
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
 from gedi.methods import has_clusters, has_density, walk_settings, with_method
@@ -47,6 +46,9 @@ _ABOUT = {
     "score_cosine": "cosine between model score and true score",
     "far_mass": "share of the model's mass where the truth has next to none",
     "normal_cosine": "|cosine| between score and the rings' normal",
+    "walks_connect": "share of its points that a cluster's largest connected piece holds, where it is least; no labels",
+    "walks_leave": "share of walks on the final energy that leave the cluster found; no labels",
+    "even_1nn": "sample_1nn for points spread evenly over the box: what the test would say of no density at all",
     "walk_crossing": "share of walks on the final energy that end in another true cluster",
 }
 
@@ -59,7 +61,7 @@ def write_report(directory: RunDirectory) -> Path:
     page = jinja2.Environment(
         loader=jinja2.PackageLoader("gedi.report"), autoescape=True, undefined=jinja2.StrictUndefined
     ).get_template("report.html.j2")
-    held = {"results": results, "config": to_yaml(config), "about": _ABOUT}
+    held = {"results": {"verdict": None, **results}, "config": to_yaml(config), "about": _ABOUT}
     try:
         page.render(**held, pictures=[])
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
@@ -70,39 +72,40 @@ def write_report(directory: RunDirectory) -> Path:
 
 
 def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
-    """The figures of a run as (title, file)."""
+    """The figures of a run as (title, file), from what the run kept: its data are not read again."""
     config = with_method(directory.config())
     folder = directory.path / "figures"
     pictures: list[tuple[str, Path]] = []
     if config.model.encoder != "mlp":
         pictures += image_pictures(directory, folder)
-    elif (data := directory.data()).test.shape[1] == 2:
-        model, box = directory.load_model()
-        points = directory.points(len(data.test))
-        test, labels = in_memory(data.test, data.test_labels)
-        found = in_memory(data.test, points["predicted"])[1]
-        title = "test data" if labels is None else "test data, true classes"
-        panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
-        if has_clusters(config):
-            panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
-        if has_density(config):
-            starts = data.test[torch.linspace(0, len(data.test) - 1, 8).long()]
-            panels.append(
-                lambda ax: figures.landscape(
-                    ax, model.energy, box, config.walk, starts, "log density learnt, walks on it"
-                )
-            )
-            panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it", box))
-        figure, axes = figures.new_figure(len(panels))
-        for ax, panel in zip(axes, panels, strict=True):
-            panel(ax)
-        pictures.append(("What was learnt", figures.save(figure, folder / "overview.png")))
+    elif "test" in (points := directory.points()):
+        pictures.append(("What was learnt", plane_picture(directory, points, folder / "overview.png")))
     if directory.metrics():
         records = directory.metrics()
         interventions = sum(record.get("event") == "guard" for record in records)
         title = "Training" + (f"; interventions of the guard: {interventions}" if interventions else "")
         pictures.append((title, figures.training_curves(records, folder / "training.png")))
     return pictures
+
+
+def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path) -> Path:
+    """What a run on points in the plane made of them: clusters, density, walks, samples."""
+    config, (model, box) = with_method(directory.config()), directory.load_model()
+    test, labels = points["test"], points.get("shown_labels")
+    title = "test data" if labels is None else "test data, true classes"
+    panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
+    if has_clusters(config):
+        panels.append(lambda ax: figures.scatter(ax, test, points["shown"], "clusters found", box))
+    if has_density(config):
+        starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
+        panels.append(
+            lambda ax: figures.landscape(ax, model.energy, box, walk, starts, "log density learnt, walks on it")
+        )
+        panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it", box))
+    figure, axes = figures.new_figure(len(panels))
+    for ax, panel in zip(axes, panels, strict=True):
+        panel(ax)
+    return figures.save(figure, path)
 
 
 def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Path]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from gedi.methods import walk_settings, with_method
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
 from gedi.runs import RunDirectory
@@ -25,12 +26,10 @@ def labels(
             if run is None:  # every try diverged
                 panels[1 + j].set_axis_off()
                 continue
-            test = run.data()
-            box = run.load_model()[1]
-            found = run.points()["predicted"]
+            points, box = run.points(), run.load_model()[1]
             nmi = run.results()["metrics"]["nmi"]
-            figures.scatter(panels[0], test.test[:], test.test_labels, f"{row}: ground truth", box)
-            figures.scatter(panels[1 + j], test.test[:], found, f"{method} (NMI {nmi:.2f})", box)
+            figures.scatter(panels[0], points["test"], points["shown_labels"], f"{row}: ground truth", box)
+            figures.scatter(panels[1 + j], points["test"], points["shown"], f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 
@@ -42,12 +41,12 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         if run is None:
             continue
         model, box = run.load_model()
-        test = run.data().test[:]
         points = run.points()
+        test, walk = points["test"], walk_settings(with_method(run.config()))
         starts = test[torch.linspace(0, len(test) - 1, 6).long()]
         top, middle, bottom = (axes[i + k * len(data)] for k in range(3))
-        figures.scatter(top, test, points["predicted"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
-        figures.landscape(middle, model.energy, box, run.config().walk, starts, "density, walks")
+        figures.scatter(top, test, points["shown"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
+        figures.landscape(middle, model.energy, box, walk, starts, "density, walks")
         figures.scatter(bottom, points["samples"], None, "samples", box)
     return figures.save(figure, path)
 

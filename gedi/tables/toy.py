@@ -39,7 +39,7 @@ def _line(row: str, column: str, steps: int | None, group: Group) -> dict[str, s
     cells |= {"KL to truth": group.figure("kl"), "walks that cross": group.figure("walk_crossing")}
     cells["NMI >= 0.97"] = group.share(lambda r: r["metrics"]["nmi"] >= 0.97)
     cells["NMI >= 0.9"] = group.share(lambda r: r["metrics"]["nmi"] >= 0.9)
-    cells["genuine density"] = group.share(lambda r: r["density"]["genuine"] if r["density"] else None)
+    cells["genuine density"] = group.share(lambda r: r["density"].get("genuine") if r["density"] else None)
     cells |= {"seconds": group.seconds(), "runs": group.count()}
     return cells
 

@@ -13,7 +13,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from gedi.data import is_sharded
+from gedi.data import chunks, is_sharded
 from gedi.errors import UserError
 from gedi.nn import Energy, Model
 from gedi.processes import Processes
@@ -39,6 +39,7 @@ from gedi.training.step import Batch, JointPass, augmented, make_batch, radial_e
 from gedi.types import EnergyFn, Points
 
 State = dict[str, Any]
+_WALKED = 20_000  # points walked at a time: more would only take memory
 
 
 @dataclass(frozen=True)
@@ -392,11 +393,13 @@ class Trainer:
         walk = stage.walk
         if walk is None:
             return None
-        if walk.every_step:
+        # of many points each comes once at most, and most never: then each is walked when its turn comes
+        if walk.every_step or self.batches.visits_once(stage.iterations):
             return walk_from(walk, self._walk_energy(stage), x, self.own_streams["walk"])
         if self.walked is None or (walk.refresh and self.iteration % walk.refresh == 0):
-            share = slice(self.processes.rank, None, self.processes.size)
-            ends = walk_from(walk, self._walk_energy(stage), self.train[share], self.own_streams["walk"])
+            share = self.train[self.processes.rank :: self.processes.size]
+            energy, generator = self._walk_energy(stage), self.own_streams["walk"]
+            ends = torch.cat([walk_from(walk, energy, part, generator) for part in chunks(share, _WALKED)])
             self.walked = self.processes.whole(ends, len(self.train))
         return self.walked[own]
 
