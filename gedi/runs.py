@@ -607,10 +607,11 @@ def _begin(prepared: Prepared, directory: RunDirectory) -> tuple[Record, Record 
 def _check_state(prepared: Prepared, state: Record) -> None:
     """A checkpoint must be of this very run."""
     try:
-        for name, kind in (("config", dict), ("logged", int), ("spent", float)):
+        for name, kind in (("logged", int), ("spent", float)):
             if not isinstance(state.get(name), kind):
                 raise Misfit(f"lacks {name!r}, as another version of gedi may have written it")
-        if state["config"] != _plain(prepared.config):
+        own = _plain(prepared.config)
+        if state.get("config", own) != own:  # checkpoints of 0.1.0 do not say
             raise Misfit("is of a run with other settings")
         if state["logged"] < 0 or not 0 <= state["spent"] < math.inf:
             raise Misfit("has a wrong 'logged' or 'spent'")

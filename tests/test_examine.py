@@ -218,7 +218,7 @@ def test_images_without_labels_have_no_probe_but_all_the_rest(tmp_path):
     found = evaluate_run(run, parts=["fid", "ood"], against=["digits"], samples=5)
     assert set(found) == {"fid", "ood", "checksums"}
     assert found["ood"]["digits"]["images"] == [24, 500]
-    assert set(evaluate_run(run, against=["noise"], samples=5, limit=10)) == {"fid", "ood"}
+    assert set(evaluate_run(run, against=["noise"], samples=5, limit=10)) == {"fid", "ood", "checksums"}
 
 
 @pytest.mark.parametrize("channels", [1, 3])

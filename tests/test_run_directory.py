@@ -228,7 +228,7 @@ def drop(state, name):
 
 DAMAGES = {
     "lacks a part": lambda state: drop(state, "batches"),
-    "lacks its settings": lambda state: drop(state, "config"),
+    "settings of text": lambda state: state.update(config="circles"),
     "other settings": lambda state: state["config"].update(seed=5),
     "weights of another shape": lambda state: state["model"].update({min(state["model"]): torch.zeros(3)}),
     "a weight too few": lambda state: drop(state["model"], min(state["model"])),

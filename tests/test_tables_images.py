@@ -341,10 +341,12 @@ def test_strange_data_that_are_not_here_do_not_stop_the_others(tiny, tmp_path, c
 
 def test_energies_of_every_method_are_drawn_under_names_that_make_links(tmp_path):
     done = {}
+    results = {"preset": "svhn", "method": "gedi", "seed": 3, "data": "svhn", "metrics": {}, "density": None}
+    results |= {"restarts": {"selection_losses": [], "chosen": None}, "seconds": {}, "versions": {}}
     for column in (*SIX, "JEM"):
         cell = Cell("svhn", column, 3)
         run = done[cell] = RunDirectory(tmp_path / cell.folder)
-        run.write("results.json", json.dumps({"data": "svhn"}))
+        run.write("results.json", json.dumps(results))
         if column not in ("SwAV", "Barlow"):  # which have no energy
             run.write("evaluation.json", json.dumps({"ood": {"cifar10": {"auroc_log_density": 0.5}}}))
             (run.path / "model").mkdir(exist_ok=True)

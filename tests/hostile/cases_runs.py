@@ -259,7 +259,7 @@ RESUMED = [
         "60 training points instead of 61",
     ),
     _resume("a state that is a list", states(lambda s: [1]), "holds no state"),
-    _resume("a state that is empty", states(lambda s: {}), "lacks 'config'"),
+    _resume("a state that is empty", states(lambda s: {}), "lacks 'logged'"),
     _resume("a state without its model", states(lambda s: s.pop("model") and None), "lacks 'model'"),
     _resume("a state without its streams", states(lambda s: s.pop("streams") and None), "lacks 'streams'"),
     _resume("a state of other settings", states(_put("config.seed", 5)), "is of a run with other settings"),
