@@ -9,7 +9,7 @@ import gedi
 
 PACKAGE = Path(gedi.__file__).parent
 LAYERS = {
-    "types": 0, "random": 0, "errors": 0, "score": 0.5, "processes": 0.5,
+    "types": 0, "random": 0, "errors": 0, "precision": 0, "score": 0.5, "processes": 0.5,
     "logic": 1, "nn": 1, "losses": 1, "sampling": 1, "views": 1, "data": 1, "evaluation": 1,
     "training": 2,
     "devices": 2.5, "config": 3, "methods": 4, "presets": 4, "rules": 4, "sources": 4,

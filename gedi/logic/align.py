@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gedi.errors import UserError
 from gedi.logic.constraint import Constraint
+from gedi.precision import full_precision
 
 _GROUPS = 300  # enough to fit the emission table; all groups judge the result
 _FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto a naming
@@ -42,6 +43,7 @@ class Alignment:
 
 
 @torch.no_grad()
+@full_precision
 def align(
     constraint: Constraint,
     log_p: Tensor,
@@ -109,6 +111,7 @@ def align(
 
 
 @torch.no_grad()
+@full_precision
 def decode(
     constraint: Constraint,
     memberships: Tensor,

@@ -20,6 +20,7 @@ from gedi.logic.predicate import diagram_of, satisfying
 from gedi.logic.problog import compile_program
 from gedi.logic.sdd import Space
 from gedi.logic.shortcuts import Shortcuts, find_shortcuts
+from gedi.precision import full_precision
 
 Domain = Sequence[Any]
 LISTED = 4096  # a constraint with at most this many solutions is a plain sum over them: faster than a diagram
@@ -267,6 +268,7 @@ class Constraint:
         self._one("n_solutions")
         return self.circuit.counts[int(self.circuit.roots[0])]
 
+    @full_precision
     def log_prob(self, log_p: Tensor | Sequence[Tensor]) -> Tensor:
         """``log P(C)`` of each group; differentiable, finite gradients also where it is ``-inf`` (they are 0).
 
