@@ -1,6 +1,10 @@
-"""Tests and doctests never touch the user's own caches of circuits and decoded images."""
+"""Tests and doctests never touch the user's own caches of circuits and decoded images, and take one core."""
+
+import os
 
 import pytest
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before anything imports torch; programs that tests start inherit it
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The command line."""
 
 import json
-import os
 import shlex
 import signal
 import sys
@@ -10,16 +9,16 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
-import torch
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from gedi import threads
 from gedi.bench.command import bench
 from gedi.checkpoints import writing
 from gedi.config import Config, merge, override, parse, to_yaml
 from gedi.data import CATALOGUE, fetch, find_folder, verify
-from gedi.devices import make_fabric, share_cores
+from gedi.devices import make_fabric
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import PARTS, Recipe, evaluate_run
 from gedi.loggers import make_logger
@@ -69,11 +68,10 @@ def run(
         accelerator, devices, num_nodes, strategy, precision, [make_logger(wish, path) for wish in logger or []]
     )
     prepared = prepare(config, fabric=fabric, compiled=compiled, data_dir=data_dir)
-    # a toy's second thread costs more in hand-over than it computes; convolutions are large enough to share
-    share_cores(devices, threads=1 if config.model.encoder == "mlp" else None)
     processes = prepared.trainer.processes
     processes.of_first(lambda: _run_directory(path, config, resume, overwrite))
     directory = RunDirectory(path)
+    threads.settle(prepared, directory, devices)
     with _stoppable(prepared) as asked:
         with Progress(config) if processes.first else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
@@ -103,7 +101,7 @@ def evaluate(
     """Measure a finished run's features (probe, k-NN), samples (FID) and outlier scores (AUROC)."""
     if probe not in get_args(Recipe):
         raise unknown("probe", probe, get_args(Recipe))
-    torch.set_num_threads(os.cpu_count() or 1)
+    threads.use_all()
     directory = RunDirectory.open(run)
     found = evaluate_run(
         directory,
@@ -258,8 +256,7 @@ def _go_on() -> str:
 
 def main() -> None:
     """The program ``gedi``: a user's mistake is one line and exit code 2, a diverged training 3, a lost process 4."""
-    # One thread: at this size a second one costs more in hand-over than it computes.
-    torch.set_num_threads(1)
+    threads.begin()
     try:
         app()
     except EndedElsewhere:  # who failed has said why

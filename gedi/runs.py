@@ -49,6 +49,7 @@ from gedi.training import Trainer
 # A checkpoint is written when either is over.
 CHECKPOINT_EVERY = 500  # iterations
 CHECKPOINT_SECONDS = 60.0
+THREADS = "threads.json"  # of a run whose threads were measured or asked for: see gedi.threads
 _PATIENCE = 0.5  # seconds that someone who asks the training to stop may have to wait
 _VERSIONED = ("gedi-learn", "torch", "numpy", "scikit-learn", "lightning-fabric")
 Record = dict[str, Any]
@@ -71,8 +72,9 @@ class RunDirectory:
         path = Path(path)
         if path.exists() and not path.is_dir():
             raise UserError(f"--out must name a directory, but {str(path)!r} is a file")
-        # a run that was killed at its very first write leaves nothing but this
-        occupied = path.is_dir() and any(entry.name != "config.yaml.tmp" for entry in path.iterdir())
+        # a run that was killed at its very first writes leaves nothing but these
+        left = (THREADS, f"{THREADS}.tmp", "config.yaml.tmp")
+        occupied = path.is_dir() and any(entry.name not in left for entry in path.iterdir())
         if occupied and not overwrite:
             raise UserError(
                 f"--out {str(path)!r} already holds files: choose another directory, go on with --resume, "

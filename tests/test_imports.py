@@ -13,8 +13,8 @@ LAYERS = {
     "logic": 1, "nn": 1, "losses": 1, "sampling": 1, "views": 1, "data": 1, "evaluation": 1,
     "training": 2,
     "devices": 2.5, "config": 3, "methods": 4, "presets": 4, "rules": 4, "sources": 4,
-    "assess": 5, "checkpoints": 5.5, "loggers": 5.5, "runs": 6, "examine": 6.5, "report": 7, "tables": 8,
-    "bench": 8, "cli": 9, "__main__": 10,
+    "assess": 5, "checkpoints": 5.5, "loggers": 5.5, "runs": 6, "threads": 6.5, "examine": 6.5, "report": 7,
+    "tables": 8, "bench": 8, "cli": 9, "__main__": 10,
 }  # fmt: skip
 
 

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import multiprocessing
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import evaluate_run
 from gedi.presets import preset
 from gedi.runs import RunDirectory, execute, prepare
+from gedi.threads import available_cores
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def write_table(
     _check_same_profile(out, profile)
     cells = _chosen(spec.cells(seeds, profile), only)
     _run_missing(
-        spec, cells, profile, out, jobs or os.cpu_count() or 1, data_dir,
+        spec, cells, profile, out, jobs or available_cores(), data_dir,
         lambda: _write(spec, name, profile, cells, out),
     )  # fmt: skip
     return _write(spec, name, profile, cells, out, figures=True)
