@@ -87,23 +87,24 @@ def run(
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
     config = _config(target, profile, seed, settings or [])  # before the imports, which take seconds
+    from gedi import threads
     from gedi.checkpoints import writing
-    from gedi.devices import make_fabric, share_cores
+    from gedi.devices import make_fabric
     from gedi.loggers import make_logger
     from gedi.report import Progress, write_report
     from gedi.runs import RunDirectory, default_directory, execute, prepare
 
+    threads.begin()
     path = out or default_directory(config)
     fabric = make_fabric(
         accelerator, devices, num_nodes, strategy, precision, [make_logger(wish, path) for wish in logger or []]
     )
     prepared = prepare(config, fabric=fabric, compiled=compiled, data_dir=data_dir)
-    # a toy's second thread costs more in hand-over than it computes; convolutions are large enough to share
-    share_cores(devices, threads=1 if config.model.encoder == "mlp" else None)
     processes = prepared.trainer.processes
     directory = RunDirectory(path)
     claimed = directory.claimed(config, processes, resume=resume, overwrite=overwrite)
     with claimed, _stoppable(prepared) as asked:
+        threads.settle(prepared, directory, devices)
         with Progress(config) if processes.first and not quiet else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
         if not processes.first:
@@ -142,13 +143,12 @@ def evaluate(
     """Measure a finished run's features (probe, k-NN), samples (FID) and outlier scores (AUROC)."""
     if probe not in get_args(Recipe):
         raise unknown("probe", probe, get_args(Recipe))
-    import torch
-
+    from gedi import threads
     from gedi.examine import evaluate_run
     from gedi.report import write_report
     from gedi.runs import RunDirectory
 
-    torch.set_num_threads(os.cpu_count() or 1)
+    threads.use_all()
     directory = RunDirectory.open(run)
     found = evaluate_run(
         directory,
@@ -226,12 +226,11 @@ def table(
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="a run's directory")]) -> None:
     """Draw a run's figures and write its page again."""
-    import torch
-
+    from gedi import threads
     from gedi.report import write_report
     from gedi.runs import RunDirectory
 
-    torch.set_num_threads(1)
+    threads.begin()
     print(write_report(RunDirectory.open(run)))
 
 

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from torch import nn
@@ -63,10 +62,10 @@ def make_fabric(
         raise UserError(f"--accelerator {accelerator}, --devices {devices}: {_first_line(error)}") from error
 
 
-def share_cores(devices: int, threads: int | None = None) -> None:
-    """Threads of this process, one of ``devices`` on this machine: so many, or its part of the cores."""
+def processes_here(devices: int) -> int:
+    """Processes of the run on this machine: what torchrun says, else ``devices``."""
     here, _ = _of_torchrun() or (devices, 1)
-    torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // here))
+    return here
 
 
 def _of_torchrun() -> tuple[int, int] | None:

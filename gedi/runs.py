@@ -70,6 +70,7 @@ from gedi.yaml_text import LONGEST, read_yaml
 CHECKPOINT_EVERY = 500  # iterations
 CHECKPOINT_SECONDS = 60.0
 FIRST_CHECKPOINT_SECONDS = 5.0  # the first one comes early, and each waits twice as long as the one before
+THREADS = "threads.json"  # of a run whose threads were measured or asked for: see gedi.threads
 _PATIENCE = 0.5  # seconds that someone who asks the training to stop may have to wait
 _LOCK = ".lock"
 _ALONE = Processes()
@@ -159,7 +160,7 @@ class RunDirectory:
     @property
     def _occupied(self) -> bool:
         # a run that was killed at its very first write leaves nothing but these
-        left = ("config.yaml.tmp", _LOCK)
+        left = (THREADS, f"{THREADS}.tmp", "config.yaml.tmp", _LOCK)
         return self.path.is_dir() and any(entry.name not in left for entry in self.path.iterdir())
 
     def _hold(self) -> None:

@@ -254,7 +254,6 @@ def test_nothing_but_figures_goes_to_standard_output_when_piped(gedi, tmp_path):
 
 @pytest.mark.parametrize("preset", ["mnist", "cifar10", "svhn-paper"])
 def test_images_that_are_not_here_are_one_line_and_leave_nothing(gedi, tmp_path, monkeypatch, preset):
-    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr("pooch.os_cache", lambda _: tmp_path / "cache")
     monkeypatch.delenv("GEDI_DATA", raising=False)
     code, out, err = gedi("run", preset, "--data-dir", tmp_path / "empty", "--out", tmp_path / "run")
@@ -265,7 +264,6 @@ def test_images_that_are_not_here_are_one_line_and_leave_nothing(gedi, tmp_path,
 
 
 def test_an_evaluation_of_what_is_no_run_is_one_line(gedi, tmp_path, monkeypatch):
-    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     for path in (tmp_path, tmp_path / "nowhere"):
         code, out, err = gedi("evaluate", path)
         assert (code, out) == (2, "")

@@ -260,8 +260,6 @@ def test_a_smaller_image_is_an_average_and_no_sample_of_pixels():
 
 @pytest.fixture
 def gedi(monkeypatch, capsys):
-    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)  # the tests after this one must not take every core
-
     def run(*args):
         monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
         with pytest.raises(SystemExit) as ended:

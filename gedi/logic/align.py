@@ -18,6 +18,7 @@ from gedi.errors import UserError
 from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
 from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
+from gedi.precision import full_precision
 
 _GROUPS = 300  # enough to fit the emission table; all groups judge the result
 _FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto a naming
@@ -47,6 +48,7 @@ class Alignment:
 
 
 @torch.no_grad()
+@full_precision
 def align(
     constraint: Constraint,
     log_p: Tensor,
@@ -131,6 +133,7 @@ def _search(
 
 
 @torch.no_grad()
+@full_precision
 def decode(
     constraint: Constraint,
     memberships: Tensor,

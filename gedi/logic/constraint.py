@@ -36,6 +36,7 @@ from gedi.logic.probabilities import check_distributions, check_tensor, check_te
 from gedi.logic.problog import compile_program
 from gedi.logic.sdd import Space
 from gedi.logic.shortcuts import Shortcuts, find_shortcuts
+from gedi.precision import full_precision
 
 LISTED = 4096  # a constraint with at most this many solutions is a plain sum over them: faster than a diagram
 _DIAGRAM_FROM = 100_000  # solutions worth listing to make a diagram of a compiled circuit
@@ -322,6 +323,7 @@ class Constraint:
         self.one_query("n_solutions")
         return self.circuit.counts[int(self.circuit.roots[0])]
 
+    @full_precision
     def log_prob(self, log_p: Tensor | Sequence[Tensor], *, normalised: bool = True) -> Tensor:
         """``log P(C)`` of each group; differentiable, finite gradients also where it is ``-inf`` (they are 0).
 

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -26,6 +25,7 @@ from gedi.parts import training_of
 from gedi.presets import check_profile, preset
 from gedi.runs import RunDirectory, execute, prepare
 from gedi.tables.spec import Cell, Group, TableSpec
+from gedi.threads import available_cores
 
 _MANY = 1000  # seeds or jobs, beyond which a number was mistyped
 
@@ -56,7 +56,7 @@ def write_table(
         raise UserError(f"nothing is left of table {name}: {'; '.join(_same(twins))}")
     _check_same_profile(out, profile)
     _run_missing(
-        spec, cells, profile, out, jobs or os.cpu_count() or 1, data_dir,
+        spec, cells, profile, out, jobs or available_cores(), data_dir,
         lambda: _write(spec, name, profile, cells, out, twins),
     )  # fmt: skip
     return _write(spec, name, profile, cells, out, twins, figures=True)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gedi import losses
 from gedi.nn import Model
+from gedi.precision import full_precision
 from gedi.training.proposal import Proposal
 from gedi.training.stage import Augment
 
@@ -16,6 +17,7 @@ _TRACE = 1e-12
 
 
 @torch.no_grad()
+@full_precision
 def merge_prototypes(
     model: Model, points: Tensor, augment: Augment, generator: torch.Generator, balance: float = 4.0
 ) -> Proposal:

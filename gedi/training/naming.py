@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gedi.logic import align, decode
 from gedi.nn import Model
+from gedi.precision import full_precision
 from gedi.training.proposal import Proposal
 from gedi.training.stage import Augment, Naming
 
@@ -16,6 +17,7 @@ _FINER = 4  # clusters for each symbol, where names are decoded from finer ones
 
 
 @torch.no_grad()
+@full_precision
 def align_prototypes(
     model: Model, points: Tensor, naming: Naming, augment: Augment, generator: torch.Generator
 ) -> Proposal:

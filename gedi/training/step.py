@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gedi.nn import Model
+from gedi.precision import full_precision
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import ReplayBuffer
@@ -124,6 +125,7 @@ def make_batch(
     return Batch(x, anchor, contrast, views, negatives, noised, noise, progress, grouped, labels), info
 
 
+@full_precision  # coordinates in half precision would be tenths of pixels off
 def augmented(stage: Stage, x: Tensor, generator: torch.Generator) -> Tensor:
     """The augmented view of a batch."""
     assert stage.view_noise is not None

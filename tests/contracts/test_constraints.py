@@ -118,6 +118,19 @@ def test_it_keeps_the_precision_and_the_shape_of_its_groups(case, backend, dtype
     assert out.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_in_half_precision_it_is_what_double_precision_says(case, backend, dtype):
+    c = case[0].with_backend(backend)
+    log_p = inputs(c).to(dtype).requires_grad_()
+    exact = log_p.detach().double().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        out = c.log_prob(log_p)
+    assert out.dtype == torch.float32
+    torch.testing.assert_close(out.double(), c.log_prob(exact), rtol=1e-5, atol=1e-5)
+    (posterior,), (true,) = torch.autograd.grad(out.sum(), log_p), torch.autograd.grad(c.log_prob(exact).sum(), exact)
+    torch.testing.assert_close(posterior.double(), true, rtol=0, atol=1e-5 if dtype == torch.float32 else 5e-3)
+
+
 def test_groups_do_not_know_of_one_another(case, backend):
     c, _ = case
     log_p = inputs(c)

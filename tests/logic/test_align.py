@@ -239,6 +239,18 @@ def test_decoding_keeps_precision_and_follows_its_generator(seeded):
     assert torch.equal(first, second)
 
 
+def test_names_and_symbols_do_not_know_of_half_precision_around_them(seeded):
+    c = RULES["order"]
+    log_p = memberships(groups_of(c, 60, seeded(0)), 6, 1.0, seeded(1)).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = align(c, log_p, restarts=10, iterations=10, generator=seeded(2))
+        symbols = decode(c, log_p.float().exp(), restarts=10, iterations=10, generator=seeded(2))
+    exact = align(c, log_p.float(), restarts=10, iterations=10, generator=seeded(2))
+    assert torch.equal(found.permutation, exact.permutation)
+    assert (found.before, found.after) == (exact.before, exact.after)
+    assert torch.equal(symbols, decode(c, log_p.float().exp(), restarts=10, iterations=10, generator=seeded(2)))
+
+
 DIFFERENT = Constraint.from_predicate(lambda a, b: a < b, [range(3), range(4)])
 
 
