@@ -29,10 +29,10 @@ from gedi.sampling import Box, fresh_samples
 from gedi.training.step import walk_from
 from gedi.types import EnergyFn, Outputs, Points
 
-SAMPLES = 1000
+SAMPLES = 1000  # of a density, held against at most as many test points: of sets of one size chance is a half
 SHOWN = 600  # test images kept beside the model
 CHAINS = 64  # images of chains kept beside the model
-READ = 2000  # of a larger table: test rows that its density is held against, and that its pictures show
+READ = SAMPLES  # of a larger table: test rows that its density is held against, and that its pictures show
 WALKED = 1000  # training points whose walks say whether clusters hang together
 LABELLED = 20_000  # training points that say which true cluster is nearest
 PLACES = 20  # on a walk's way that are looked at
@@ -205,7 +205,7 @@ def _true_cluster(data: Dataset, x: Tensor, generator: torch.Generator) -> Tenso
     if data.truth is not None:
         return data.truth.nearest_cluster(x)
     assert data.train_labels is not None
-    some = chosen(data.train, LABELLED, generator)
+    some = chosen(data.train, READ if is_sharded(data.train) else LABELLED, generator)
     return data.train_labels[some][nearest(x, data.train[some])]
 
 
