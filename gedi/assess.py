@@ -170,10 +170,11 @@ def assess_density(
     generator, some = streams["assess"], chosen(data.test, READ, streams["judged"])
     test = data.test[some]
     samples = fresh_samples(energy, min(SAMPLES, len(test)), box, generator)
-    mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
-        metrics = {
-            "energy_gap": float(energy(samples).mean() - energy(test).mean()),
+        metrics = {"energy_gap": float(energy(samples).mean() - energy(test).mean())}
+    if len(test) > 1:  # one point has no neighbour of its own kind
+        mmd = mmd_test(samples, test, generator)
+        metrics |= {
             "sample_mmd2": mmd["mmd2"],
             "sample_mmd2_null95": mmd["null_95"],
             "sample_1nn": nearest_neighbour_test(samples, test),
@@ -205,16 +206,16 @@ def _true_cluster(data: Dataset, x: Tensor, generator: torch.Generator) -> Tenso
     if data.truth is not None:
         return data.truth.nearest_cluster(x)
     assert data.train_labels is not None
-    some = chosen(data.train, READ if is_sharded(data.train) else LABELLED, generator)
+    some = chosen(data.train, LABELLED, generator)
     return data.train_labels[some][nearest(x, data.train[some])]
 
 
 def chosen(points: Points, most: int, generator: torch.Generator) -> Tensor:
-    """Indices of all points, or of so many of them: at random, or of shards, whose reads cost, from everywhere."""
+    """Indices of all points, or of so many of them at random; of shards, whose reads cost, a few from everywhere."""
+    if is_sharded(points):
+        return spread(len(points), min(most, READ))
     if len(points) <= most:
         return torch.arange(len(points))
-    if is_sharded(points):
-        return spread(len(points), most)
     return torch.randperm(len(points), generator=generator)[:most].sort().values
 
 

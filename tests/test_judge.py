@@ -105,6 +105,12 @@ def test_too_few_test_points_are_said(tmp_path):
     assert any("too few to judge a density" in reason for reason in found["why"])
 
 
+def test_a_single_test_point_ends_no_run(tmp_path):
+    results = verdict_of(tmp_path / "run", drawn("blobs", 300, 1), *SHORT, "model.clusters=3")
+    assert results["verdict"]["word"] != "trusted"
+    assert results["density"] is None
+
+
 def test_without_walks_or_a_rule_nothing_is_trusted(tmp_path):
     found = verdict_of(tmp_path / "run", drawn("blobs", 300), *SHORT, "model.clusters=3", "method=swav")["verdict"]
     assert found["word"] != "trusted"
