@@ -28,10 +28,10 @@ from gedi.sampling import Box, fresh_samples
 from gedi.training.step import walk_from
 from gedi.types import EnergyFn, Outputs, Points
 
-SAMPLES = 1000
+SAMPLES = 1000  # of a density, held against at most as many test points: of sets of one size chance is a half
 SHOWN = 600  # test images kept beside the model
 CHAINS = 64  # images of chains kept beside the model
-READ = 2000  # of a larger table: test rows that its density is held against, and that its pictures show
+READ = SAMPLES  # of a larger table: test rows that its density is held against, and that its pictures show
 WALKED = 1000  # training points whose walks say whether clusters hang together
 LABELLED = 20_000  # training points that say which true cluster is nearest
 PLACES = 20  # on a walk's way that are looked at
@@ -162,10 +162,11 @@ def assess_density(
     generator, some = streams["assess"], chosen(data.test, READ, streams["judged"])
     test = data.test[some]
     samples = fresh_samples(energy, min(SAMPLES, len(test)), box, generator)
-    mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
-        metrics = {
-            "energy_gap": float(energy(samples).mean() - energy(test).mean()),
+        metrics = {"energy_gap": float(energy(samples).mean() - energy(test).mean())}
+    if len(test) > 1:  # one point has no neighbour of its own kind
+        mmd = mmd_test(samples, test, generator)
+        metrics |= {
             "sample_mmd2": mmd["mmd2"],
             "sample_mmd2_null95": mmd["null_95"],
             "sample_1nn": nearest_neighbour_test(samples, test),
@@ -202,9 +203,9 @@ def _true_cluster(data: Dataset, x: Tensor, generator: torch.Generator) -> Tenso
 
 
 def chosen(points: Points, most: int, generator: torch.Generator) -> Tensor:
-    """Indices of all points, or of so many of them: at random, or of shards, whose reads cost, from everywhere."""
+    """Indices of all points, or of so many of them at random; of shards, whose reads cost, a few from everywhere."""
+    if is_sharded(points):
+        return spread(len(points), min(most, READ))
     if len(points) <= most:
         return torch.arange(len(points))
-    if is_sharded(points):
-        return spread(len(points), most)
     return torch.randperm(len(points), generator=generator)[:most].sort().values

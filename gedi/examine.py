@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
@@ -75,13 +75,10 @@ def evaluate_run(
         inception: a file with Inception's weights, for FID as published.
         limit: at most so many training and test images, drawn at random; None takes all, or 10,000 of shards.
     """
-    for part in parts or ():
-        if part not in PARTS:
-            raise unknown("part of an evaluation", part, PARTS)
-    for name in against:  # before the hours that the other parts may take
-        if name not in (*CATALOGUE, "digits", "noise"):
-            raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
+    _check(parts, against, recipe, samples, inception, limit)  # before the hours that the parts may take
     config = with_method(directory.config())
+    if config.model.encoder == "mlp":
+        raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
     model, box = directory.load_model()
     data = directory.data(data_dir)
     if not isinstance(data.test, StoredImages):
@@ -101,6 +98,30 @@ def evaluate_run(
                 found |= _strangers(model, config, data, against, data_dir, limit, streams["ood"], directory)
             directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")  # a later part may fail
     return found
+
+
+def _check(
+    parts: Sequence[str] | None,
+    against: Sequence[str],
+    recipe: str,
+    samples: int,
+    inception: str | Path | None,
+    limit: int | None,
+) -> None:
+    for part in parts or ():
+        if part not in PARTS:
+            raise unknown("part of an evaluation", part, PARTS)
+    for name in against:
+        if name not in (*CATALOGUE, "digits", "noise"):
+            raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
+    if recipe not in get_args(Recipe):
+        raise unknown("probe", recipe, get_args(Recipe))
+    if samples < 2:
+        raise UserError(f"samples must be at least 2 for FID to compare, got {samples}")
+    if limit is not None and limit < 1:
+        raise UserError(f"limit must be at least 1 image of each set, got {limit}")
+    if inception is not None and not Path(inception).is_file():
+        raise UserError(f"inception must name a file of weights, but {str(inception)!r} is not there")
 
 
 def _probe(model: Model, data: Dataset, recipe: Recipe, limit: int | None, generator: torch.Generator) -> Record:

@@ -45,8 +45,9 @@ def judge(
             evidence |= _of_rule(metrics, constraint)
     if has_density(config):
         subjects += ("density",)
+        if config.model.encoder == "mlp":  # a table
+            evidence["test_points"] = test_points
     if "sample_mmd2" in metrics:
-        evidence["test_points"] = test_points
         # a discrepancy below what chance allows is none, and chance itself is never quite 0
         evidence["mmd_over_null"] = max(metrics["sample_mmd2"], 0.0) / max(metrics["sample_mmd2_null95"], 1e-12)
     return verdict(evidence, subjects)

@@ -45,7 +45,7 @@ def walk_connections(x: Tensor, paths: Tensor, found: Tensor, ends: Tensor) -> d
     piece = torch.from_numpy(connected_components(joined, directed=False)[1]).long()
     figures = {"walks_leave": float((ends != found).float().mean())}
     largest = [
-        float(torch.bincount(piece[found == cluster]).max() / count)
+        int(torch.bincount(piece[found == cluster]).max()) / count
         for cluster, count in enumerate(torch.bincount(found).tolist())
         if count >= _COUNTS
     ]

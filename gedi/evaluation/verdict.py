@@ -81,8 +81,9 @@ CHECKS = (
     ),
     Check(
         "walks_connect", "clusters", 0.9, None, True,
-        "Walks connect only {value:.0%} of a cluster's own points, less than {limit:.0%}: the density is in islands, "
-        "and any grouping of islands would look as good. More points, or a wider blur (stage1.denoising), may mend it.",
+        "Walks connect only {value:.0%} of a cluster's own points, less than {limit:.0%}: the density is in pieces, or "
+        "the walks are too short, and another grouping of the pieces would look as good. More points, a wider blur "
+        "(stage1.denoising) or longer walks (walk.steps) may mend it.",
         "Walks connect at least {value:.0%} of every cluster's own points.",
         proof=True,
     ),
@@ -113,12 +114,12 @@ CHECKS = (
         proof=True,
     ),
     Check(
-        "even_1nn", "density", 0.75, None, True,
+        "even_1nn", "density", 0.7, None, True,
         "Samples prove nothing here: points spread evenly over the box pass for test points too ({value:.0%} told by "
         "nearest neighbours, less than {limit:.0%}), as happens in many dimensions.",
     ),
     Check(
-        "mmd_over_null", "density", 5.0, None, False,
+        "mmd_over_null", "density", 8.0, None, False,
         "Samples differ from test points {value:.0f} times as much as chance allows (limit {limit:.0f}).",
     ),
     Check(
