@@ -1,7 +1,8 @@
 """One class for every kind of knowledge: what must hold of a group of symbols."""
 
+import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,17 @@ from gedi.errors import UserError
 from gedi.logic import cache
 from gedi.logic.circuit import Circuit, from_table
 from gedi.logic.cnf import compile_clauses, read_clauses
-from gedi.logic.diagram import Budget, Diagram, Limits, from_automaton, from_solutions
+from gedi.logic.diagram import Diagram, from_automaton, from_solutions
 from gedi.logic.evaluate import Backend, Evaluator, evaluator
+from gedi.logic.limits import Budget, Limits
 from gedi.logic.predicate import diagram_of, satisfying
-from gedi.logic.problog import compile_program
+from gedi.logic.problog import Program, compile_program, permissions
 from gedi.logic.sdd import Space
 from gedi.logic.shortcuts import Shortcuts, find_shortcuts
 
 Domain = Sequence[Any]
 LISTED = 4096  # a constraint with at most this many solutions is a plain sum over them: faster than a diagram
+VALUES = 100_000  # of one variable
 _DIAGRAM_FROM = 100_000  # solutions worth listing to make a diagram of a compiled circuit
 
 
@@ -84,6 +87,7 @@ class Constraint:
         *,
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """A rule in Python: called with one value for each variable, it says whether they fit together.
 
@@ -96,16 +100,18 @@ class Constraint:
             domains: the values of each variable; they may differ.
             time_limit: seconds.
             size_limit: nodes of the largest structure on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> Constraint.from_predicate(lambda a, b: abs(a - b) <= 1, [range(3), range(3)]).n_solutions
             7
         """
+        limits = Limits(time_limit, size_limit, memory_limit)
+        budget = Budget(limits, "split the rule, or write it as Constraint.from_automaton")
         domains = _checked_domains(domains)
-        assignments = satisfying(rule, domains)
+        assignments = satisfying(rule, domains, budget)
         if assignments is not None:
             return cls._from_assignments(assignments, domains)
-        budget = Budget(Limits(time_limit, size_limit), "split the rule, or write it as Constraint.from_automaton")
         return cls._from_diagram(diagram_of(rule, domains, budget), domains)
 
     @classmethod
@@ -119,6 +125,7 @@ class Constraint:
         *,
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """A rule that reads its n variables one after another with a small memory.
 
@@ -130,6 +137,7 @@ class Constraint:
             domain: the values of every variable, or a list of n domains.
             time_limit: seconds.
             size_limit: states.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> parity = Constraint.from_automaton(20, 0, lambda s, v: (s + v) % 2, {0}, domain=[0, 1])
@@ -139,11 +147,12 @@ class Constraint:
         if n < 1:
             raise UserError(f"a constraint needs at least one variable, got n={n}")
         nested = _is_domain_list(domain)
+        budget = Budget(Limits(time_limit, size_limit, memory_limit), "let step return a coarser state")
+        budget.check(n)  # a state for each, at the least
         domains = _checked_domains(list(domain) if nested else [domain] * n)
         if len(domains) != n:
             raise UserError(f"from_automaton over {n} variables needs one domain or {n} of them, got {len(domains)}")
         good = accept if callable(accept) else set(accept).__contains__
-        budget = Budget(Limits(time_limit, size_limit), "let step return a coarser state")
         return cls._from_diagram(from_automaton(init, step, good, domains, budget), domains)
 
     @classmethod
@@ -154,6 +163,7 @@ class Constraint:
         *,
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """Clauses in the numbering of DIMACS: a list of lists, DIMACS text, or a file.
 
@@ -164,6 +174,7 @@ class Constraint:
                 all variables one after another, and every variable has exactly one value.
             time_limit: seconds.
             size_limit: nodes of the largest diagram on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> Constraint.from_cnf([[1, 2], [-1, -2]]).n_solutions                     # exclusive or
@@ -172,7 +183,9 @@ class Constraint:
             >>> c.is_satisfied([[0, 1], [1, 1]])
             tensor([ True, False])
         """
-        listed, highest = read_clauses(clauses)
+        limits = Limits(time_limit, size_limit, memory_limit)
+        budget = Budget(limits, "use fewer clauses, or order variables that meet side by side")
+        listed, highest = read_clauses(clauses, budget)
         booleans = variables is None or isinstance(variables, int)
         if isinstance(variables, Sequence):
             domains = _checked_domains([range(v) if isinstance(v, int) else v for v in variables])
@@ -181,14 +194,15 @@ class Constraint:
             room = highest if variables is None else variables
             if room < 1:
                 raise UserError("a constraint needs at least one variable, got none")
+            budget.check(2 * room)  # a diagram has a node for every value, at the least
             domains = [[False, True]] * room
+        budget.check(room)
         if highest > room:
             raise UserError(f"literals go up to {highest}, but variables declares {room}; declare them all")
         key = cache.key_of("cnf", [list(clause) for clause in listed], [len(d) for d in domains], booleans)
-        stored = cache.load(key)
+        stored = cache.load(key, columns=sum(len(domain) for domain in domains))
         if stored is not None:
             return cls(stored[0], domains)
-        budget = Budget(Limits(time_limit, size_limit), "use fewer clauses, or order variables that meet side by side")
         circuit, everything = compile_clauses(listed, domains, booleans, budget)
         if circuit is None:
             raise _trivial(everything)
@@ -202,8 +216,10 @@ class Constraint:
         query: str | Sequence[str] | None = None,
         *,
         variables: Sequence[str] | None = None,
+        allow: Collection[str] | str = (),
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """A ProbLog program with neural annotated disjunctions ``nn(net,[X],Y,[...]) :: p(X,Y).``
 
@@ -212,8 +228,11 @@ class Constraint:
             query: what must hold; None takes the program's ``query(...)``. Several queries, or one with open
                 variables, give ``log_prob`` a column each; ``constraint[query]`` is one of them.
             variables: names and order of the neural inputs; by default as they appear in the query.
+            allow: what the program may load beyond problog's libraries of pure rules, if you trust its author:
+                ``files`` (other programs, tables), ``python`` (code, which may do anything).
             time_limit: seconds.
             size_limit: nodes of the largest diagram on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> c = Constraint.from_problog('''
@@ -223,32 +242,31 @@ class Constraint:
             >>> c.variables, c.n_solutions
             (('a', 'b'), 2)
         """
-        queries = [query] if isinstance(query, str) else query if query is None else list(query)
-        key = cache.key_of("problog", program, queries, None if variables is None else list(variables))
-        stored = cache.load(key)
-        if stored is not None:
-            circuit, about = stored
-        else:
-            compiled = compile_program(program, query, variables, Limits(time_limit, size_limit))
-            circuit = compiled.circuit
-            about = {
-                "domains": [list(domain) for domain in compiled.domains],
-                "variables": list(compiled.variables),
-                "queries": list(compiled.queries),
-                "fixed": [list(choice) for choice in compiled.fixed],
-                "conditional": compiled.conditional,
-            }
-            cache.store(key, circuit, about)
-        single = len(about["queries"]) == 1 and (query is None or isinstance(query, str))
-        if single and not about["fixed"] and not about["conditional"]:
-            circuit = _listed_if_few(circuit, about["domains"])
+        limits, allowed = Limits(time_limit, size_limit, memory_limit), permissions(allow)
+        key = cache.key_of(
+            "problog",
+            program,
+            [query] if isinstance(query, str) else query,
+            variables if variables is None else list(variables),
+        )
+        # what is loaded may be another at any time: no circuit of it is kept
+        stored = None if allowed else cache.load(key)
+        compiled = None if stored is None else Program.stored(*stored)
+        if compiled is None:
+            compiled = compile_program(program, query, variables, limits, allowed)
+            if not allowed:
+                cache.store(key, compiled.circuit, compiled.about())
+        circuit = compiled.circuit
+        single = len(compiled.queries) == 1 and (query is None or isinstance(query, str))
+        if single and not compiled.fixed and not compiled.conditional:
+            circuit = _listed_if_few(circuit, compiled.domains)
         return cls(
             circuit,
-            about["domains"],
-            variables=about["variables"],
-            queries=None if single else about["queries"],
-            fixed=about["fixed"],
-            conditional=about["conditional"],
+            compiled.domains,
+            variables=compiled.variables,
+            queries=None if single else compiled.queries,
+            fixed=compiled.fixed,
+            conditional=compiled.conditional,
         )
 
     @property
@@ -470,7 +488,7 @@ class Constraint:
         if any(part._fixed or part._conditional for part in parts):
             raise UserError("constraints with plain probabilities or evidence are combined in their program")
         key = cache.key_of(name, [cache.fingerprint(part.circuit) for part in parts], self.sizes)
-        stored = cache.load(key)
+        stored = cache.load(key, columns=sum(self.sizes))
         if stored is not None:
             return Constraint(stored[0], self.domains, variables=self.variables)
         space = Space(self.sizes, Budget(Limits(), "combine fewer constraints"))
@@ -561,7 +579,9 @@ def checked_domain(domain: Domain, name: str = "domain") -> list[Any]:
     if not isinstance(domain, Iterable):
         use = f"; use range({domain})" if isinstance(domain, int) else ""
         raise UserError(f"{name} must be the values of a variable, got {domain!r}{use}")
-    values = list(domain)
+    values = list(itertools.islice(domain, VALUES + 1))
+    if len(values) > VALUES:
+        raise UserError(f"{name} must have at most {VALUES:,} values, got more; let several variables share them")
     if not all(isinstance(value, Hashable) for value in values):
         raise UserError(f"{name} must hold values that can be told apart (not lists), got {values!r}")
     if len(values) < 1 or len(set(values)) != len(values):

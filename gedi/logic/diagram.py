@@ -1,6 +1,5 @@
 """Decision diagrams: constraints that read their variables one by one with a small memory."""
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,40 +8,9 @@ import numpy as np
 
 from gedi.errors import UserError
 from gedi.logic.circuit import Builder, Circuit
+from gedi.logic.limits import Budget
 
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a compilation may take.
-
-    Attributes:
-        seconds: wall-clock time.
-        size: nodes of the largest structure on the way.
-    """
-
-    seconds: float = 60.0
-    size: int = 1_000_000
-
-
-class Budget:
-    """A compilation under way: asked now and then whether it is still within its limits."""
-
-    def __init__(self, limits: Limits, advice: str) -> None:
-        self.limits = limits
-        self.advice = advice
-        self.began = time.monotonic()
-
-    def check(self, size: int) -> None:
-        """Raise if time or size ran out."""
-        if size > self.limits.size:
-            raise UserError(
-                f"the constraint is too large to compile: more than {self.limits.size:,} nodes; {self.advice}, "
-                f"or raise size_limit"
-            )
-        if time.monotonic() - self.began > self.limits.seconds:
-            raise UserError(
-                f"the constraint did not compile within {self.limits.seconds:g} s; {self.advice}, or raise time_limit"
-            )
+_UNWATCHED = 256  # steps between two looks at the clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,17 +137,20 @@ def from_automaton(
 ) -> Diagram:
     """The states that can be reached, level by level, then reduced. ``step`` gives None to reject."""
     states: list[Hashable] = [init]
-    raw, size = [], 0
+    raw, size, held, asked = [], 0, 0, 0
     for domain in domains:
         number: dict[Hashable, int] = {}
+        held += len(states) * len(domain)
+        budget.check_memory(held)
         level = np.full((len(states), len(domain)), -1, dtype=np.int64)
         for i, state in enumerate(states):
             for k, value in enumerate(domain):
+                asked += 1
+                if asked % _UNWATCHED == 0:
+                    budget.check(size + len(number))
                 following = step(state, value)
                 if following is not None:
                     level[i, k] = number.setdefault(following, len(number))
-            if i % 64 == 0:
-                budget.check(size + len(number))
         size += len(number)
         budget.check(size)
         raw.append(level)
