@@ -6,6 +6,8 @@ from gedi.config import ConstraintConfig
 from gedi.errors import UserError
 from gedi.logic import Constraint, all_different, sorted_, sums_to
 
+LONGEST = 1_000_000  # characters of a program
+
 
 def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | None:
     """The constraint over groups of ``symbols`` symbols each, or None."""
@@ -24,10 +26,23 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
         raise UserError(f"constraint.path must name a file, but {settings.path!r} is not there")
     if settings.rule == "cnf":
         return Constraint.from_cnf(Path(settings.path), variables=[symbols] * settings.variables)
-    constraint = Constraint.from_problog(Path(settings.path).read_text(), settings.query)
+    constraint = Constraint.from_problog(_text_of(settings.path), settings.query)  # a stranger's: it loads nothing
     if constraint.queries is not None:
         raise UserError(f"constraint.query must name one of {', '.join(constraint.queries)}")
     return constraint
+
+
+def _text_of(path: str) -> str:
+    """The text of a program."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"constraint.path must name a program, got {path!r}: {why}") from None
+    if len(text) > LONGEST:
+        raise UserError(f"constraint.path must name a program of at most {LONGEST:,} characters, got more in {path!r}")
+    return text
 
 
 def check_constraint(constraint: Constraint, symbols: int, group_size: int, groups: int) -> None:

@@ -23,6 +23,8 @@ from gedi.logic.limits import GIGABYTE, Budget, Limits
 T = TypeVar("T")
 _GRACE = 0.3  # seconds after the limit in which the child may still say itself, in better words, that time ran out
 _HEADER = 8  # bytes that tell how many follow
+_SLACK = GIGABYTE // 2  # above the limit that the parent watches
+_LOOK = 0.05  # seconds between two looks at the child's memory
 
 
 def bounded(compute: Callable[[], T], budget: Budget) -> T:
@@ -40,14 +42,15 @@ def bounded(compute: Callable[[], T], budget: Budget) -> T:
         except MemoryError:
             raise budget.too_much_memory() from None
     reading, writing = os.pipe()
+    room = _memory(os.getpid()) + budget.limits.gigabytes * GIGABYTE
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: the child starts none
         child = os.fork()
     if child == 0:
-        _answer(compute, writing, budget.limits)
+        _answer(compute, writing, budget.limits, room)
     os.close(writing)
     try:
-        said = _listen(reading, time.monotonic() + budget.left + _GRACE)
+        said = _listen(reading, time.monotonic() + budget.left + _GRACE, lambda: _memory(child) > room)
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
@@ -67,13 +70,18 @@ def bounded(compute: Callable[[], T], budget: Budget) -> T:
     return result
 
 
-def _listen(reading: int, until: float) -> bytes | None:
-    """What a child says: empty if it ended in the middle, None if it was not done in time."""
+def _listen(reading: int, until: float, is_too_large: Callable[[], bool]) -> bytes | None:
+    """What a child says: empty if it ended in the middle or took too much, None if it was not done in time."""
     heard = bytearray()
     while len(heard) < _HEADER or len(heard) < _HEADER + int.from_bytes(heard[:_HEADER], "big"):
         left = until - time.monotonic()
-        if left < 0 or not select.select([reading], [], [], None if left == float("inf") else left)[0]:
+        if left < 0:
             return None
+        if not select.select([reading], [], [], min(left, _LOOK))[0]:
+            # looked at from outside: Python 3.11 may spin for ever where its last byte is gone
+            if is_too_large():
+                return b""
+            continue
         piece = os.read(reading, 1 << 20)
         if not piece:
             return b""
@@ -81,7 +89,16 @@ def _listen(reading: int, until: float) -> bytes | None:
     return bytes(heard[_HEADER:])
 
 
-def _answer(compute: Callable[[], Any], writing: int, limits: Limits) -> NoReturn:
+def _memory(process: int) -> int:
+    """Bytes of address space of a process; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{process}/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _answer(compute: Callable[[], Any], writing: int, limits: Limits, room: float) -> NoReturn:
     """The child: compute, say the result, and end without a trace."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -90,7 +107,7 @@ def _answer(compute: Callable[[], Any], writing: int, limits: Limits) -> NoRetur
         silence = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(silence, stream)
-        _confine(limits)
+        _confine(limits, room)
         try:
             said: tuple[str, Any] = ("done", compute())
         except UserError as error:
@@ -100,14 +117,14 @@ def _answer(compute: Callable[[], Any], writing: int, limits: Limits) -> NoRetur
         except BaseException:
             said = ("failed", traceback.format_exc())
         content = pickle.dumps(said, protocol=5)
-        content = len(content).to_bytes(_HEADER, "big") + content
-        while content:
-            content = content[os.write(writing, content) :]
+        rest = memoryview(len(content).to_bytes(_HEADER, "big") + content)
+        while rest:
+            rest = rest[os.write(writing, rest) :]
     finally:
         os._exit(0)  # what the parent registered for its own end is not the child's
 
 
-def _confine(limits: Limits) -> None:
+def _confine(limits: Limits, room: float) -> None:
     """Limits that the system holds this process to."""
     import resource
 
@@ -122,6 +139,4 @@ def _confine(limits: Limits) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")  # if the whole machine runs out of memory, this process goes first
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-        limit(resource.RLIMIT_AS, used + limits.gigabytes * GIGABYTE)
+        limit(resource.RLIMIT_AS, room + _SLACK)  # for a single step too large to be seen in time

@@ -13,8 +13,8 @@ from gedi.logic.limits import Budget, Limits
 from gedi.logic.sdd import Space
 
 Clauses = Sequence[tuple[int, ...]]
-LITERALS = 5_000_000  # far more than what compiles
-_BYTES = 50_000_000  # the same in a file
+LITERALS = 2_000_000  # far more than what compiles
+_BYTES = 20_000_000  # the same in a file
 _NAME = 255  # no file has a longer name
 _NUMBER = 12  # digits of the largest number that a file may hold
 _UNWATCHED = 1000  # clauses or lines between two looks at the clock

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gedi.errors import UserError
 from gedi.logic import cache
+from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit, from_table
 from gedi.logic.cnf import compile_clauses, read_clauses
 from gedi.logic.diagram import Diagram, from_automaton, from_solutions
@@ -112,7 +113,7 @@ class Constraint:
         assignments = satisfying(rule, domains, budget)
         if assignments is not None:
             return cls._from_assignments(assignments, domains)
-        return cls._from_diagram(diagram_of(rule, domains, budget), domains)
+        return cls._from_diagram(diagram_of(rule, domains, budget), domains, budget=budget)
 
     @classmethod
     def from_automaton(
@@ -153,7 +154,7 @@ class Constraint:
         if len(domains) != n:
             raise UserError(f"from_automaton over {n} variables needs one domain or {n} of them, got {len(domains)}")
         good = accept if callable(accept) else set(accept).__contains__
-        return cls._from_diagram(from_automaton(init, step, good, domains, budget), domains)
+        return cls._from_diagram(from_automaton(init, step, good, domains, budget), domains, budget=budget)
 
     @classmethod
     def from_cnf(
@@ -460,11 +461,15 @@ class Constraint:
 
     @classmethod
     def _from_diagram(
-        cls, diagram: Diagram, domains: Sequence[Domain], variables: Sequence[str] | None = None
+        cls,
+        diagram: Diagram,
+        domains: Sequence[Domain],
+        variables: Sequence[str] | None = None,
+        budget: Budget | None = None,
     ) -> "Constraint":
         if diagram.is_false or diagram.is_true:
             raise _trivial(diagram.is_true)
-        circuit = _listed_if_few(diagram.circuit(), domains)
+        circuit = _listed_if_few(diagram.circuit(budget), domains)
         return cls(circuit, domains, variables=variables, diagram=diagram)
 
     def _combine(self, other: "Constraint", both: bool) -> "Constraint":
@@ -491,11 +496,18 @@ class Constraint:
         stored = cache.load(key, columns=sum(self.sizes))
         if stored is not None:
             return Constraint(stored[0], self.domains, variables=self.variables)
-        space = Space(self.sizes, Budget(Limits(), "combine fewer constraints"))
-        formula = space.compiled(make(space, [space.embed(part.circuit) for part in parts]))
-        if space.is_false(formula) or space.is_true(formula):
-            raise _trivial(space.is_true(formula))
-        circuit = space.circuit([formula])
+        budget = Budget(Limits(), "combine fewer constraints")
+
+        def compute() -> tuple[Circuit | None, bool]:
+            space = Space(self.sizes, budget)
+            formula = space.compiled(make(space, [space.embed(part.circuit) for part in parts]))
+            if space.is_false(formula) or space.is_true(formula):
+                return None, space.is_true(formula)
+            return space.circuit([formula]), False
+
+        circuit, everything = bounded(compute, budget)
+        if circuit is None:
+            raise _trivial(everything)
         cache.store(key, circuit, {})
         return Constraint(circuit, self.domains, variables=self.variables)
 
@@ -554,6 +566,8 @@ class Constraint:
 
 def _listed_if_few(circuit: Circuit, domains: Sequence[Domain]) -> Circuit:
     """A plain sum over the solutions where it is not much larger: it has two levels where a circuit has many."""
+    if len(domains) > LISTED:  # counting is exact, in numbers of as many digits as there are variables
+        return circuit
     solutions = circuit.counts[int(circuit.roots[0])]
     if solutions > LISTED or solutions * (len(domains) + 1) > 2 * circuit.edges:
         return circuit

@@ -39,13 +39,16 @@ class Diagram:
         """Whether everything does; a reduced diagram then has one node a level."""
         return all(level.shape[0] == 1 and bool((level == 0).all()) for level in self.levels)
 
-    def circuit(self) -> Circuit:
+    def circuit(self, budget: Budget | None = None) -> Circuit:
         """The diagram as sums and products."""
         sizes = self.sizes
-        builder = Builder(sum(sizes))
+        first = sum(sizes)
+        builder = Builder(first)
         below: list[int | None] = [None]  # the accepting end adds nothing
         for i in range(len(sizes) - 1, -1, -1):
-            first = sum(sizes[:i])
+            first -= sizes[i]
+            if budget is not None:
+                budget.check_time()
             here: list[int | None] = []
             for row in self.levels[i]:
                 edges: dict[int, list[int]] = {}
@@ -91,7 +94,7 @@ class Diagram:
             raw.append(np.where(dead, -1, target))
             pairs = unique
             budget.check(sum(len(level) for level in raw))
-        return _reduce(raw, accept=np.ones(len(pairs), dtype=bool), start=0)
+        return _reduce(raw, accept=np.ones(len(pairs), dtype=bool), start=0, budget=budget)
 
     def accepts(self, values: np.ndarray) -> np.ndarray:
         """Which rows of value numbers, (n, variables), satisfy it."""
@@ -103,11 +106,13 @@ class Diagram:
         return alive
 
 
-def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int) -> Diagram:
+def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int, budget: Budget | None = None) -> Diagram:
     """Merge nodes that accept the same completions, from the end; drop what is not reached."""
     rename = np.where(accept, 0, -1)
     levels = []
     for level in reversed(raw):
+        if budget is not None:
+            budget.check_time()
         targets = np.where(level < 0, -1, np.append(rename, -1)[level])
         rows, inverse = np.unique(targets, axis=0, return_inverse=True)
         inverse = inverse.reshape(-1)
@@ -155,7 +160,8 @@ def from_automaton(
         budget.check(size)
         raw.append(level)
         states = list(number)
-    return _reduce(raw, accept=np.array([bool(accept(state)) for state in states], dtype=bool), start=0)
+    accepted = np.array([bool(accept(state)) for state in states], dtype=bool)
+    return _reduce(raw, accept=accepted, start=0, budget=budget)
 
 
 def from_solutions(assignments: np.ndarray, sizes: Sequence[int]) -> Diagram:

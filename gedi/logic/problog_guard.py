@@ -94,16 +94,44 @@ def _needed(name: Any) -> str | None:
     return FILES if path.with_name(f"{path.name}.pl").exists() else PYTHON
 
 
+class Guard:
+    """What one program may load, and whether it tried more; a rule may catch the refusal, the program may not."""
+
+    def __init__(self, allowed: Collection[str]) -> None:
+        self.allowed = allowed
+        self.refusal: UserError | None = None
+
+    def require(self, permission: str, loaded: Any) -> None:
+        """Raise unless something of this kind may be loaded."""
+        if permission not in self.allowed:
+            self.refusal = refused(permission, loaded)
+            raise self.refusal
+
+    def withheld(self, name: str) -> Any:
+        """A builtin that refuses to be called."""
+
+        def refuse(*arguments: Any, **rest: Any) -> Any:
+            self.refusal = UserError(f"a ProbLog program must do without {name}, got a call of it; use rules instead")
+            raise self.refusal
+
+        return refuse
+
+    def check(self) -> None:
+        """Raise for what was refused on the way."""
+        if self.refusal is not None:
+            raise self.refusal
+
+
 class Guarded(ClauseDB):  # type: ignore[misc]
     """problog's database, which finds no file that it may not load."""
 
-    def __init__(self, builtins: Any = None, parent: Any = None, allowed: Collection[str] = ()) -> None:
-        self.allowed = allowed  # first: problog loads a library of its own
+    def __init__(self, guard: Guard, builtins: Any = None, parent: Any = None) -> None:
+        self.guard = guard  # first: problog loads a library of its own
         super().__init__(builtins=builtins, parent=parent)
 
     def extend(self) -> "Guarded":
         """A database on top of this one; findall and its like run on it."""
-        above = Guarded(self.engine.get_builtins(), self, self.allowed)
+        above = Guarded(self.guard, self.engine.get_builtins(), self)
         above.engine = self.engine
         return above
 
@@ -111,24 +139,11 @@ class Guarded(ClauseDB):  # type: ignore[misc]
         """The path of whatever is loaded: everything that problog loads passes here."""
         path = str(super().resolve_filename(filename))
         if path not in LIBRARIES:
-            self._require(PYTHON if path.endswith(".py") else FILES, filename)
+            self.guard.require(PYTHON if path.endswith(".py") else FILES, filename)
         return path
 
     def load_external_module(self, filename: str) -> Any:
         """Run a Python module."""
         if filename not in LIBRARIES:
-            self._require(PYTHON, filename)
+            self.guard.require(PYTHON, filename)
         return super().load_external_module(filename)
-
-    def _require(self, permission: str, loaded: Any) -> None:
-        if permission not in self.allowed:
-            raise refused(permission, loaded)
-
-
-def withheld(name: str) -> Any:
-    """A builtin that refuses to be called."""
-
-    def refuse(*arguments: Any, **rest: Any) -> Any:
-        raise UserError(f"a ProbLog program must do without {name}, got a call of it; use rules instead")
-
-    return refuse

@@ -24,7 +24,7 @@ with warnings.catch_warnings():
     from problog.logic import And, AnnotatedDisjunction, Clause, Constant, Not, Or, Term, Var, is_ground, term2list
     from problog.program import PrologString, SimpleProgram
 
-    from gedi.logic.problog_guard import WITHHELD, Guarded, refuse_at_sight, withheld
+    from gedi.logic.problog_guard import WITHHELD, Guard, Guarded, refuse_at_sight
 sys.setrecursionlimit(_limit)  # problog raises it when imported; here it is raised while problog runs
 
 NEURAL = "$nn"  # $nn(net, inputs, domain, value): no program can contain these names
@@ -146,7 +146,9 @@ def ground(
     while True:
         engine = _Engine(budget, allowed)
         try:
-            return _grounded(engine, source, given, first)
+            grounding = _grounded(engine, source, given, first)
+            engine.guard.check()
+            return grounding
         except _Cycle:
             # problog takes a negation between two recursions for a cycle unless it has met the negated atom before
             new = [goal for goal in engine.negated if goal not in first]
@@ -330,14 +332,14 @@ class _Engine(DefaultEngine):  # type: ignore[misc]
 
     def __init__(self, budget: Budget, allowed: Collection[str]) -> None:
         super().__init__()
+        self.guard = Guard(allowed)
         for name, arity in WITHHELD:
-            self.add_builtin(name, arity, withheld(f"{name}/{arity}"))
-        self.allowed = allowed
+            self.add_builtin(name, arity, self.guard.withheld(f"{name}/{arity}"))
         self.budget, self.steps, self.goal = budget, 0, "a directive"
         self.negated: dict[Any, None] = {}  # ground atoms that some rule negates, in the order they were met
 
     def prepare(self, db: Any) -> Any:
-        database = Guarded.createFrom(db, builtins=self.get_builtins(), allowed=self.allowed)
+        database = Guarded.createFrom(db, guard=self.guard, builtins=self.get_builtins())
         database.engine = self
         self._process_directives(database)
         return database
