@@ -24,7 +24,7 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
         raise UserError(f"constraint.path must name a file, but {settings.path!r} is not there")
     if settings.rule == "cnf":
         return Constraint.from_cnf(Path(settings.path), variables=[symbols] * settings.variables)
-    constraint = Constraint.from_problog(Path(settings.path), settings.query)
+    constraint = Constraint.from_problog(Path(settings.path), settings.query)  # a stranger's: it loads nothing
     if constraint.queries is not None:
         raise UserError(f"constraint.query must name one of {', '.join(constraint.queries)}")
     return constraint

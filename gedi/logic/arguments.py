@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from gedi.errors import UserError
-from gedi.logic.diagram import Limits
 
 Domain = Sequence[Any]
 _VALUES = 100_000  # of one variable
 _STATES = 1_000_000  # good ones that may be listed
-_BYTES = 10_000_000  # far more than a program that compiles has
+_BYTES = 1_000_000  # far more than a program that compiles has
 _SHOWN = 80  # characters of a wrong value
 
 
@@ -45,14 +44,6 @@ def items(x: Any, expected: str) -> list[Any]:
         return list(x.tolist() if isinstance(x, np.ndarray | Tensor) else x)
     except Exception:  # no list at all, or a tensor without values
         raise UserError(f"{expected}, got {shown(x)}") from None
-
-
-def limits_of(seconds: Any, size: Any) -> Limits:
-    """Limits that can be compared with."""
-    for name, given in (("time_limit", seconds), ("size_limit", size)):
-        if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:  # NaN is not
-            raise UserError(f"{name} must be a number, at least 0, got {shown(given)}")
-    return Limits(seconds, size)
 
 
 def check_count(x: Any, name: str, least: int = 1) -> None:

@@ -1,7 +1,7 @@
 """One class for every kind of knowledge: what must hold of a group of symbols."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,20 @@ from gedi.logic.arguments import (
     checked_step,
     is_domain_list,
     items,
-    limits_of,
     program_text,
     said,
     shown,
     whole,
 )
+from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit, from_table
 from gedi.logic.cnf import compile_clauses, read_clauses
-from gedi.logic.diagram import Budget, Diagram, Limits, from_automaton, from_solutions
+from gedi.logic.diagram import Diagram, from_automaton, from_solutions
 from gedi.logic.evaluate import Backend, Evaluator, evaluator
+from gedi.logic.limits import Budget, Limits
 from gedi.logic.predicate import diagram_of, satisfying
 from gedi.logic.probabilities import check_distributions, check_tensor, check_tensors, check_weights
-from gedi.logic.problog import compile_program
+from gedi.logic.problog import Program, compile_program, permissions
 from gedi.logic.sdd import Space
 from gedi.logic.shortcuts import Shortcuts, find_shortcuts
 from gedi.precision import full_precision
@@ -115,6 +116,7 @@ class Constraint:
         *,
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """A rule in Python: called with one value for each variable, it says whether they fit together.
 
@@ -127,6 +129,7 @@ class Constraint:
             domains: the values of each variable; they may differ.
             time_limit: seconds.
             size_limit: nodes of the largest structure on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> Constraint.from_predicate(lambda a, b: abs(a - b) <= 1, [range(3), range(3)]).n_solutions
@@ -134,14 +137,14 @@ class Constraint:
         """
         if not callable(rule):
             raise UserError(f"a rule must be a function of the values of its variables, got {shown(rule)}")
+        limits = Limits(time_limit, size_limit, memory_limit)
+        budget = Budget(limits, "split the rule, or write it as Constraint.from_automaton")
         domains = checked_domains(domains)
-        limits = limits_of(time_limit, size_limit)
         try:
-            assignments = satisfying(rule, domains)
+            assignments = satisfying(rule, domains, budget)
             if assignments is not None:
                 return cls._from_assignments(assignments, domains)
-            budget = Budget(limits, "split the rule, or write it as Constraint.from_automaton")
-            return cls._from_diagram(diagram_of(rule, domains, budget), domains)
+            return cls._from_diagram(diagram_of(rule, domains, budget), domains, budget=budget)
         except UserError:
             raise
         except Exception as error:  # the rule's own: its traceback stays with it
@@ -158,6 +161,7 @@ class Constraint:
         *,
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """A rule that reads its n variables one after another with a small memory.
 
@@ -169,27 +173,23 @@ class Constraint:
             domain: the values of every variable, or a list of n domains.
             time_limit: seconds.
             size_limit: states.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> parity = Constraint.from_automaton(20, 0, lambda s, v: (s + v) % 2, {0}, domain=[0, 1])
             >>> parity.n_solutions == 2 ** 19
             True
         """
-        limits = limits_of(time_limit, size_limit)
         if not whole(n) or n < 1:
             raise UserError(f"a constraint needs at least one variable, a whole number of them, got n={shown(n)}")
-        if n > limits.size:
-            raise UserError(
-                f"the constraint is too large to compile: {n:,} variables need more than {limits.size:,} nodes; use "
-                f"fewer, or raise size_limit"
-            )
+        budget = Budget(Limits(time_limit, size_limit, memory_limit), "let step return a coarser state")
+        budget.check(n)  # a state for each, at the least
         nested = is_domain_list(domain)
         domains = checked_domains(list(domain) if nested else [domain] * n)
         if len(domains) != n:
             raise UserError(f"from_automaton over {n} variables needs one domain or {n} of them, got {len(domains)}")
-        budget = Budget(limits, "let step return a coarser state")
         diagram = from_automaton(init, checked_step(step), checked_accept(accept), domains, budget)
-        return cls._from_diagram(diagram, domains)
+        return cls._from_diagram(diagram, domains, budget=budget)
 
     @classmethod
     def from_cnf(
@@ -199,6 +199,7 @@ class Constraint:
         *,
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """Clauses in the numbering of DIMACS: a list of lists, DIMACS text, or a file.
 
@@ -209,6 +210,7 @@ class Constraint:
                 all variables one after another, and every variable has exactly one value.
             time_limit: seconds.
             size_limit: nodes of the largest diagram on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> Constraint.from_cnf([[1, 2], [-1, -2]]).n_solutions                     # exclusive or
@@ -217,14 +219,15 @@ class Constraint:
             >>> c.is_satisfied([[0, 1], [1, 1]])
             tensor([ True, False])
         """
-        limits = limits_of(time_limit, size_limit)
+        limits = Limits(time_limit, size_limit, memory_limit)
+        budget = Budget(limits, "use fewer clauses, or order variables that meet side by side")
         if not isinstance(clauses, str | Path | Iterable) or isinstance(clauses, bytes):
             raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, got {shown(clauses)}")
         if not (variables is None or whole(variables) or isinstance(variables, list | tuple)):
             raise UserError(
                 f"variables must be a number, or a list of domains or of their sizes, got {shown(variables)}"
             )
-        listed, highest = read_clauses(clauses)
+        listed, highest = read_clauses(clauses, budget)
         booleans = variables is None or isinstance(variables, int)
         if isinstance(variables, Sequence):
             domains = checked_domains([range(v) if isinstance(v, int) else v for v in variables])
@@ -233,14 +236,15 @@ class Constraint:
             room = highest if variables is None else variables
             if room < 1:
                 raise UserError("a constraint needs at least one variable, got none")
+            budget.check(2 * room)  # a diagram has a node for every value, at the least
             domains = [[False, True]] * room
+        budget.check(room)
         if highest > room:
             raise UserError(f"literals go up to {highest}, but variables declares {room}; declare them all")
         key = cache.key_of("cnf", [list(clause) for clause in listed], [len(d) for d in domains], booleans)
-        stored = cache.load(key)
+        stored = cache.load(key, columns=sum(len(domain) for domain in domains))
         if stored is not None:
             return cls(stored[0], domains)
-        budget = Budget(limits, "use fewer clauses, or order variables that meet side by side")
         circuit, everything = compile_clauses(listed, domains, booleans, budget)
         if circuit is None:
             raise _trivial(everything)
@@ -254,8 +258,10 @@ class Constraint:
         query: str | Sequence[str] | None = None,
         *,
         variables: Sequence[str] | None = None,
+        allow: Collection[str] | str = (),
         time_limit: float = 60.0,
         size_limit: int = 1_000_000,
+        memory_limit: float = 2.0,
     ) -> "Constraint":
         """A ProbLog program with neural annotated disjunctions ``nn(net,[X],Y,[...]) :: p(X,Y).``
 
@@ -264,8 +270,11 @@ class Constraint:
             query: what must hold; None takes the program's ``query(...)``. Several queries, or one with open
                 variables, give ``log_prob`` a column each; ``constraint[query]`` is one of them.
             variables: names and order of the neural inputs; by default as they appear in the query.
+            allow: what the program may load beyond problog's libraries of pure rules, if you trust its author:
+                ``files`` (other programs, tables), ``python`` (code, which may do anything).
             time_limit: seconds.
             size_limit: nodes of the largest diagram on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> c = Constraint.from_problog('''
@@ -275,36 +284,30 @@ class Constraint:
             >>> c.variables, c.n_solutions
             (('a', 'b'), 2)
         """
-        limits = limits_of(time_limit, size_limit)
+        limits, allowed = Limits(time_limit, size_limit, memory_limit), permissions(allow)
         program = program_text(program)
         check_names(query, "query")
         check_names(variables, "variables")
         queries = [query] if isinstance(query, str) else query if query is None else list(query)
         key = cache.key_of("problog", program, queries, None if variables is None else list(variables))
-        stored = cache.load(key)
-        if stored is not None:
-            circuit, about = stored
-        else:
-            compiled = compile_program(program, query, variables, limits)
-            circuit = compiled.circuit
-            about = {
-                "domains": [list(domain) for domain in compiled.domains],
-                "variables": list(compiled.variables),
-                "queries": list(compiled.queries),
-                "fixed": [list(choice) for choice in compiled.fixed],
-                "conditional": compiled.conditional,
-            }
-            cache.store(key, circuit, about)
-        single = len(about["queries"]) == 1 and (query is None or isinstance(query, str))
-        if single and not about["fixed"] and not about["conditional"]:
-            circuit = _listed_if_few(circuit, about["domains"])
+        # what is loaded may be another at any time: no circuit of it is kept
+        stored = None if allowed else cache.load(key)
+        compiled = None if stored is None else Program.stored(*stored)
+        if compiled is None:
+            compiled = compile_program(program, query, variables, limits, allowed)
+            if not allowed:
+                cache.store(key, compiled.circuit, compiled.about())
+        circuit = compiled.circuit
+        single = len(compiled.queries) == 1 and (query is None or isinstance(query, str))
+        if single and not compiled.fixed and not compiled.conditional:
+            circuit = _listed_if_few(circuit, compiled.domains)
         return cls(
             circuit,
-            about["domains"],
-            variables=about["variables"],
-            queries=None if single else about["queries"],
-            fixed=about["fixed"],
-            conditional=about["conditional"],
+            compiled.domains,
+            variables=compiled.variables,
+            queries=None if single else compiled.queries,
+            fixed=compiled.fixed,
+            conditional=compiled.conditional,
         )
 
     @property
@@ -445,7 +448,14 @@ class Constraint:
                 levels.append(np.repeat(np.arange(width)[:, None], len(domain), axis=1))
         return Constraint._from_diagram(Diagram(tuple(levels)), domains)
 
-    def conjoin(self, other: "Constraint", *, time_limit: float = 60.0, size_limit: int = 1_000_000) -> "Constraint":
+    def conjoin(
+        self,
+        other: "Constraint",
+        *,
+        time_limit: float = 60.0,
+        size_limit: float = 1_000_000,
+        memory_limit: float = 2.0,
+    ) -> "Constraint":
         """Both hold: ``self & other``, with limits of one's own.
 
         Args:
@@ -459,15 +469,24 @@ class Constraint:
             >>> rising.conjoin(even, size_limit=100).solutions()
             [(0, 2), (0, 4), (1, 3), (2, 4)]
         """
-        return self._combine(other, True, limits_of(time_limit, size_limit))
+        return self._combine(other, True, Limits(time_limit, size_limit, memory_limit))
 
-    def disjoin(self, other: "Constraint", *, time_limit: float = 60.0, size_limit: int = 1_000_000) -> "Constraint":
+    def disjoin(
+        self,
+        other: "Constraint",
+        *,
+        time_limit: float = 60.0,
+        size_limit: float = 1_000_000,
+        memory_limit: float = 2.0,
+    ) -> "Constraint":
         """At least one holds: ``self | other``, with limits of one's own, as in :meth:`conjoin`."""
-        return self._combine(other, False, limits_of(time_limit, size_limit))
+        return self._combine(other, False, Limits(time_limit, size_limit, memory_limit))
 
-    def negate(self, *, time_limit: float = 60.0, size_limit: int = 1_000_000) -> "Constraint":
+    def negate(
+        self, *, time_limit: float = 60.0, size_limit: float = 1_000_000, memory_limit: float = 2.0
+    ) -> "Constraint":
         """It does not hold: ``~self``, with limits of one's own, as in :meth:`conjoin`."""
-        limits = limits_of(time_limit, size_limit)
+        limits = Limits(time_limit, size_limit, memory_limit)
         self.one_query("~")
         if self._diagram is not None:
             return Constraint._from_diagram(self._diagram.complement(), self.domains, self.variables)
@@ -545,11 +564,15 @@ class Constraint:
 
     @classmethod
     def _from_diagram(
-        cls, diagram: Diagram, domains: Sequence[Domain], variables: Sequence[str] | None = None
+        cls,
+        diagram: Diagram,
+        domains: Sequence[Domain],
+        variables: Sequence[str] | None = None,
+        budget: Budget | None = None,
     ) -> "Constraint":
         if diagram.is_false or diagram.is_true:
             raise _trivial(diagram.is_true)
-        circuit = _listed_if_few(diagram.circuit(), domains)
+        circuit = _listed_if_few(diagram.circuit(budget), domains)
         return cls(circuit, domains, variables=variables, diagram=diagram)
 
     def _combine(self, other: "Constraint", both: bool, limits: Limits) -> "Constraint":
@@ -578,14 +601,20 @@ class Constraint:
         if any(part._fixed or part._conditional for part in parts):
             raise UserError("constraints with plain probabilities or evidence are combined in their program")
         key = cache.key_of(name, [cache.fingerprint(part.circuit) for part in parts], self.sizes)
-        stored = cache.load(key)
+        stored = cache.load(key, columns=sum(self.sizes))
         if stored is not None:
             return Constraint(stored[0], self.domains, variables=self.variables)
-        space = Space(self.sizes, budget)
-        formula = space.compiled(make(space, [space.embed(part.circuit) for part in parts]))
-        if space.is_false(formula) or space.is_true(formula):
-            raise _trivial(space.is_true(formula))
-        circuit = space.circuit([formula])
+
+        def compute() -> tuple[Circuit | None, bool]:
+            space = Space(self.sizes, budget)
+            formula = space.compiled(make(space, [space.embed(part.circuit) for part in parts]))
+            if space.is_false(formula) or space.is_true(formula):
+                return None, space.is_true(formula)
+            return space.circuit([formula]), False
+
+        circuit, everything = bounded(compute, budget)
+        if circuit is None:
+            raise _trivial(everything)
         cache.store(key, circuit, {})
         return Constraint(circuit, self.domains, variables=self.variables)
 
@@ -647,6 +676,8 @@ class Constraint:
 
 def _listed_if_few(circuit: Circuit, domains: Sequence[Domain]) -> Circuit:
     """A plain sum over the solutions where it is not much larger: it has two levels where a circuit has many."""
+    if len(domains) > LISTED:  # counting is exact, in numbers of as many digits as there are variables
+        return circuit
     solutions = circuit.counts[int(circuit.roots[0])]
     if solutions > LISTED or solutions * (len(domains) + 1) > 2 * circuit.edges:
         return circuit

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from gedi.errors import UserError
 from gedi.logic import Constraint, all_different, at_most_k, constraint, exactly_k, sorted_, sums_to
 from gedi.logic.circuit import Circuit, from_table
-from gedi.logic.diagram import Budget, Limits, from_solutions
+from gedi.logic.diagram import from_solutions
+from gedi.logic.limits import Budget, Limits
 from gedi.logic.sdd import Space
 
 BACKENDS = [
