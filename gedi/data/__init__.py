@@ -8,6 +8,7 @@ from gedi.data.dataset import Dataset
 from gedi.data.digits import load_digits
 from gedi.data.download import fetch
 from gedi.data.files import FileState, find_folder, load_images, verify
+from gedi.data.fingerprint import differences, fingerprint
 from gedi.data.folder import load_folder
 from gedi.data.idx import read_idx
 from gedi.data.image_arrays import load_image_arrays
@@ -32,10 +33,12 @@ __all__ = [
     "StoredImages",
     "addition_dataset",
     "chunks",
+    "differences",
     "draw_toy",
     "draw_triplets",
     "fetch",
     "find_folder",
+    "fingerprint",
     "free_images",
     "is_sharded",
     "load_arrays",
