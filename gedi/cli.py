@@ -72,6 +72,8 @@ def run(
     # a toy's second thread costs more in hand-over than it computes; convolutions are large enough to share
     share_cores(devices, threads=1 if config.model.encoder == "mlp" else None)
     processes = prepared.trainer.processes
+    for note in prepared.data.notes if processes.first else ():
+        print(note, file=sys.stderr)
     processes.of_first(lambda: _run_directory(path, config, resume, overwrite))
     directory = RunDirectory(path)
     with _stoppable(prepared) as asked:

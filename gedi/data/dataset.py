@@ -32,6 +32,7 @@ class Dataset:
         group_size: points in a group.
         groups: how many groups; they are the first ``groups * group_size`` training points, in order.
         source: where the points come from, in words for the results.
+        notes: what was found out about the points as they were read, for the user to know.
         validation: groups held out of training, (k * group_size, *shape): a rule judges them without labels.
 
     Example:
@@ -50,6 +51,7 @@ class Dataset:
     groups: int = 0
     source: str = ""
     validation: Points | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for part, x, labels in (

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedi.data.arrays import check_file, read_arrays
 from gedi.data.images import ImageSet
+from gedi.data.npy import check_file, read_arrays
 from gedi.data.split import fifth
 from gedi.errors import UserError
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gedi.data.array_shards import ArrayShard, Summary
-from gedi.data.arrays import read_arrays
 from gedi.data.image_arrays import check_kind, check_range, layout_of, numbered
+from gedi.data.npy import read_arrays
 from gedi.data.shard_files import ShardFiles, find_shards
 from gedi.data.shards import Shard, Shards
 from gedi.data.split import fifth
