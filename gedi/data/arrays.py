@@ -48,6 +48,8 @@ def load_points(path: str | Path, wishes: Wishes | None = None) -> Table:
     flat = x.reshape(len(x), -1)
     names = [f"column {i}" for i in range(flat.shape[1])]
     notes = check_columns(list(flat.T), names, "row {}".format, path.name)
+    if y is not None and y.shape == (len(x), 1):
+        y = y[:, 0]
     labels = None if y is None else number_labels(check_labels(y, len(x), f"y of {path.name}"))
     points = torch.tensor(np.asarray(x, dtype=np.float32))
     return Table(points, labels, tuple(f"{path.name}: {note}" for note in notes))

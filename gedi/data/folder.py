@@ -10,6 +10,7 @@ from torch import Tensor
 from gedi.data.cache import cached
 from gedi.data.decode import is_grey, pixels_of
 from gedi.data.images import ImageSet
+from gedi.data.limits import check_size
 from gedi.data.split import fifth
 from gedi.errors import UserError
 
@@ -113,6 +114,7 @@ def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
     """Images (n, c, h, w) uint8 of one size."""
     channels = 1 if {is_grey(file, str(file)) for file in files} == {True} else 3  # every file is verified
     first = pixels_of(files[0], str(files[0]), channels, side)
+    check_size(len(files) * first.size, f"{len(files):,} images of {first.shape}")
     images = np.empty((len(files), *first.shape), np.uint8)
     for image, file in zip(images, files, strict=True):
         pixels = pixels_of(file, str(file), channels, side)

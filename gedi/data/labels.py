@@ -11,13 +11,11 @@ def check_labels(y: np.ndarray, n: int, name: str) -> np.ndarray:
     """Labels (n,) that are whole numbers or text; anything else is refused. ``name`` is for errors.
 
     Example:
-        >>> check_labels(np.array([[1.0], [2.0]]), 2, "y")
+        >>> check_labels(np.array([1.0, 2.0]), 2, "y")
         array([1., 2.])
     """
-    if y.shape == (n, 1):
-        y = y[:, 0]
     if y.shape != (n,):
-        raise UserError(f"{name} must hold one label a row, (n,), got shape {y.shape} for {n} rows")
+        raise UserError(f"{name} must hold one label a row, got {n} rows and {y.shape}")
     if y.dtype.kind not in "biufUS":
         raise UserError(f"{name} must hold labels that are whole numbers or text, got {y.dtype}")
     if y.dtype.kind == "f":

@@ -10,11 +10,13 @@ from torch import Tensor
 
 from gedi.data.array_shards import ArrayShard, Summary
 from gedi.data.image_arrays import check_kind, check_range, layout_of, numbered
+from gedi.data.labels import check_labels
 from gedi.data.npy import read_arrays
 from gedi.data.shard_files import ShardFiles, find_shards
 from gedi.data.shards import Shard, Shards
 from gedi.data.split import fifth
 from gedi.data.tar_shards import TarShard, open_tars
+from gedi.data.values import MOST
 from gedi.errors import UserError
 
 
@@ -103,6 +105,12 @@ def _array_set(files: ShardFiles) -> ShardSet:
             raise UserError(
                 f"{str(shard.path)!r} must be finite, but column {column} holds NaN or infinity; fill it, or drop rows"
             )
+        if is_table and max(-summary.low.min(), summary.high.max()) > MOST:
+            column = int(np.maximum(-summary.low, summary.high).argmax())
+            raise UserError(
+                f"{str(shard.path)!r} must hold numbers up to {MOST:g}, which float32 can square, but column {column} "
+                f"goes from {summary.low[column]:g} to {summary.high[column]:g}; mend it, drop rows or rescale it"
+            )
         if not is_table:
             check_range(float(summary.low[0]), float(summary.high[0]), str(shard.path))
     labels = _labels([_array_labels(files, part) for part in (shards[:n], shards[n:])])
@@ -158,10 +166,7 @@ def _array_labels(files: ShardFiles, shards: Sequence[ArrayShard]) -> np.ndarray
     read = []
     for shard in shards:
         path = files.labels[shard.path]
-        labels = read_arrays(path, ("y",))["y"]
-        if labels.shape != (len(shard),):
-            raise UserError(f"{str(path)!r} must hold one label a row, got {len(shard)} rows and {labels.shape}")
-        read.append(labels)
+        read.append(check_labels(read_arrays(path, ("y",))["y"], len(shard), repr(str(path))))
     return np.concatenate(read)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from gedi.errors import UserError
 
-_MOST = 1e18  # squares of more overflow float32
+#: The largest number that is taken: squares of more overflow float32.
+MOST = 1e18
 _APART = 1e6  # times farther off than nearly all others: beside it they are one point
 _TAIL = 8.0  # standard deviations that a value this far off has at least
 _DIGITS = 1e-6  # of a column's size: a spread below it is lost in float32
@@ -48,10 +49,10 @@ def check_columns(columns: Sequence[np.ndarray], names: Sequence[str], where: Wh
 
 def _check_scale(column: np.ndarray, low: float, high: float, name: str, where: Where, file: str) -> None:
     size = max(abs(low), abs(high))
-    if size > _MOST:
+    if size > MOST:
         row = int(np.abs(column).argmax())
         raise UserError(
-            f"{file} must hold numbers up to {_MOST:g}, which float32 can square, got {column[row]:g} in {where(row)}, "
+            f"{file} must hold numbers up to {MOST:g}, which float32 can square, got {column[row]:g} in {where(row)}, "
             f"{name}; mend it, drop the row or rescale the column"
         )
     spread = float(column.std())
