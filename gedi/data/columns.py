@@ -31,7 +31,7 @@ class Column:
     _rows: int = 0
 
     def add(self, cells: pa.Array) -> None:
-        """Go on with cells of text."""
+        """Go on with cells of text, or with numbers."""
         if self.bad is None and not self.as_text:
             values, place = to_numbers(cells, self.decimal)
             if place is None:
@@ -69,7 +69,7 @@ class Column:
 
 
 def to_numbers(cells: pa.Array, decimal: str = ".") -> tuple[np.ndarray, int | None]:
-    """Cells of text as numbers (n,), and the place of the first that is none.
+    """Cells as numbers (n,), and the place of the first that is none.
 
     Example:
         >>> to_numbers(pa.array(["1", " 2.5", "NA"]))
@@ -77,6 +77,8 @@ def to_numbers(cells: pa.Array, decimal: str = ".") -> tuple[np.ndarray, int | N
         >>> to_numbers(pa.array(["1,5", "2"]), decimal=",")[0], to_numbers(pa.array(["1", "x"]))[1]
         (array([1.5, 2. ]), 1)
     """
+    if pa.types.is_float64(cells.type):
+        return _floats(cells), None
     cells = pc.fill_null(pc.utf8_trim_whitespace(cells), "")
     if decimal != ".":
         thousands = pc.match_substring(cells, ".")

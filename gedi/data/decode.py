@@ -1,5 +1,6 @@
 """One image from a file, or from bytes that were found inside another."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -24,6 +25,15 @@ class Header(NamedTuple):
     width: int
     height: int
     grey: bool
+
+
+def check_side(side: int | None) -> None:
+    """Refuse a side that no image can be scaled to."""
+    most = math.isqrt(_MOST_PIXELS)
+    if side is not None and side < 1:
+        raise UserError(f"side must be >= 1, got {side}")
+    if side is not None and side > most:
+        raise UserError(f"side must be at most {most}, got {side}")
 
 
 def header_of(file: IO[bytes], name: str) -> Header:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gedi.data.cache import cached
-from gedi.data.decode import is_grey, pixels_of
+from gedi.data.decode import check_side, is_grey, pixels_of
 from gedi.data.images import ImageSet
 from gedi.data.limits import check_size
 from gedi.data.split import fifth
@@ -46,8 +46,7 @@ def load_folder(path: str | Path, side: int | None = None) -> ImageSet:
     path = Path(path).expanduser()
     if not path.is_dir():
         raise UserError(f"a folder of images must exist, but {str(path)!r} is not there")
-    if side is not None and side < 1:
-        raise UserError(f"side must be >= 1, got {side}")
+    check_side(side)
     is_split = (path / "train").is_dir()
     if not is_split and (path / "test").is_dir():
         raise UserError(f"{str(path)!r} has a folder test, so it must have a folder train; make one, or rename test")

@@ -44,12 +44,12 @@ def check_size(size: int, name: str) -> None:
 
 def check_unpacked(packed: int, size: int, name: str) -> None:
     """Refuse what unpacks to more than memory should hold, or to so much more than it is that it is made to harm."""
-    check_size(size, name)
     if size > max(_SMALL, _RATIO * packed) and not os.environ.get(_NAME):
         raise UserError(
             f"{name} must not unpack to more than {_RATIO} times its size: {in_words(packed)} claim to be "
             f"{in_words(size)}; set {_NAME} (such as {in_words(size, ceil=True)}) if that is meant"
         )
+    check_size(size, name)
 
 
 def in_words(size: int, ceil: bool = False) -> str:

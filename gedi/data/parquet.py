@@ -29,7 +29,7 @@ def read_parquet(path: Path, as_text: Callable[[str], bool]) -> list[Column]:
             columns = [Column(name, as_text=as_text(name)) for name in file.schema_arrow.names]
             for batch in file.iter_batches():
                 for column, cells in zip(columns, batch.columns, strict=True):
-                    column.add(_as_text(cells, column.name, path.name))
+                    column.add(_plain(cells, column.as_text, column.name, path.name))
             return columns
     except UserError:
         raise
@@ -38,15 +38,14 @@ def read_parquet(path: Path, as_text: Callable[[str], bool]) -> list[Column]:
         raise UserError(f"{path.name} cannot be read as .parquet: {said}; write it again") from None
 
 
-def _as_text(cells: pa.Array, column: str, file: str) -> pa.Array:
-    """Cells in the form that text tables have them in: 17 digits of a float are all of it."""
+def _plain(cells: pa.Array, as_text: bool, column: str, file: str) -> pa.Array:
+    """Cells as numbers or as text; anything else is refused."""
     kind = cells.type
     if pa.types.is_dictionary(kind):
-        cells = cells.dictionary_decode()
-        kind = cells.type
-    is_known = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    if not (is_known or pa.types.is_decimal(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return _plain(cells.dictionary_decode(), as_text, column, file)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if not (is_number or pa.types.is_decimal(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise UserError(f"{file} must hold numbers and text, but column {column!r} is {kind}; convert it, or drop it")
-    if pa.types.is_float16(kind):
-        cells = pc.cast(cells, pa.float32())
+    if is_number and not as_text:
+        return pc.cast(cells, pa.float64(), safe=False)  # whole numbers beyond 2^53 are rounded
     return pc.fill_null(pc.cast(cells, pa.string()), "")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gedi.data.array_shards import ArrayShard, Summary
+from gedi.data.decode import check_side
 from gedi.data.image_arrays import check_kind, check_range, layout_of, numbered
 from gedi.data.labels import check_labels
 from gedi.data.npy import read_arrays
@@ -73,8 +74,7 @@ def load_shards(path: str | Path, side: int | None = None) -> ShardSet:
     """
     files = find_shards(path)
     if files.kind == ".tar":
-        if side is not None and side < 1:
-            raise UserError(f"side must be >= 1, got {side}")
+        check_side(side)
         return _tar_set(files, side)
     if side is not None:
         raise UserError("data.side scales the images of tar files, arrays are taken as they are; leave it out")

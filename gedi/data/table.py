@@ -89,7 +89,7 @@ def read_table(path: Path, wishes: Wishes) -> Table:
     for place, column in enumerate(left):
         points[:, place] = column.numbers
     shown = listed([column.name for column in left])
-    summary = f"{path.name}: {len(points):,} rows of {len(left)} columns ({shown}); {about}"
+    summary = f"{path.name}: {len(points):,} rows, {len(left)} column{'s' * (len(left) > 1)} ({shown}); {about}"
     summary += f"; labels in {label!r}" if label is not None else "; no labels"
     return Table(torch.from_numpy(points), labels, (summary, *(f"{path.name}: {note}" for note in notes)))
 
@@ -116,7 +116,8 @@ def _take_label(
     first, others = found[0], found[1:]
     text = first.text
     numbers, odd = to_numbers(text.combine_chunks(), first.decimal)
-    if odd is None and wishes.label is None and np.any(numbers != np.round(numbers)):
+    fractions = np.flatnonzero(np.isfinite(numbers) & (numbers != np.round(numbers)))
+    if odd is None and wishes.label is None and len(fractions):
         column = Column(first.name, first.decimal)
         column.add(text.combine_chunks())
         notes.append(f"{first.name!r} holds fractions, so it is taken for a value and not for labels")
@@ -130,8 +131,8 @@ def _take_label(
             f"{file} must hold a label for every row, but {count:,} of {len(text):,} are missing in {first.name!r} "
             f"(the first in {where(row)}); fill them, or set data.label=none"
         )
-    if odd is None and np.any(numbers != np.round(numbers)):
-        row = int(np.flatnonzero(numbers != np.round(numbers))[0])
+    if odd is None and len(fractions):
+        row = int(fractions[0])
         raise UserError(
             f"{file} must hold labels that are whole numbers or words, got {numbers[row]:g} in {where(row)}, "
             f"{first.name!r}; choose another data.label, or none"
@@ -147,7 +148,8 @@ def _leave_out_ids(columns: list[Column], wishes: Wishes, notes: list[str]) -> l
     kept = []
     for column in columns:
         why = _why_id(column)
-        if why is None or (column.is_numeric and len(columns) == 1):
+        alone = len(columns) == 1 and not _IDS.fullmatch(column.name.lower())
+        if why is None or (column.is_numeric and alone):
             kept.append(column)
         else:
             notes.append(f"{column.name!r} left out: {why} (data.id=none keeps it)")
