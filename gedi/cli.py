@@ -101,6 +101,8 @@ def run(
     )
     prepared = prepare(config, fabric=fabric, compiled=compiled, data_dir=data_dir)
     processes = prepared.trainer.processes
+    for note in prepared.data.notes if processes.first and not quiet else ():
+        print(note, file=sys.stderr)
     directory = RunDirectory(path)
     claimed = directory.claimed(config, processes, resume=resume, overwrite=overwrite)
     with claimed, _stoppable(prepared) as asked:

@@ -74,8 +74,13 @@ class DataConfig(Section):
     name: Literal[Shape, "file", "images", "shards", KnownImages, "digits", "mnist-addition", "digits-addition"] = (
         "moons"
     )
-    # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
+    # "file": .npy, .npz, .csv, .tsv, .parquet; "images": a folder of them, or .npy, .npz;
+    # "shards": a folder or pattern of .tar, .npy
     path: Place | None = None
+    label: str | None = None  # a table: the column of labels, or none; None: label, labels, y, target or class
+    id: str | None = None  # a table: the column that only numbers the rows, or none; None: it is found out
+    drop: tuple[str, ...] = ()  # a table: further columns to leave out
+    delimiter: str | None = None  # a table of text: between values; None: it is found out
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
@@ -313,7 +318,7 @@ def parse(settings: Mapping[str, Any]) -> Config:
     if config.method not in METHODS:
         raise unknown("method", config.method, METHODS)
     if config.data.name == "file" and config.data.path is None:
-        raise UserError("data.name=file needs data.path, the .npy, .npz or .csv file to read")
+        raise UserError("data.name=file needs data.path, the .npy, .npz, .csv, .tsv or .parquet file to read")
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     if config.cluster.epsilon >= config.model.temperature:

@@ -2,7 +2,7 @@
 
 from gedi.data.addition import addition_dataset, draw_triplets, free_images
 from gedi.data.array_shards import write_shards
-from gedi.data.arrays import load_arrays
+from gedi.data.arrays import load_arrays, load_points
 from gedi.data.catalogue import CATALOGUE
 from gedi.data.dataset import Dataset
 from gedi.data.digits import load_digits
@@ -17,6 +17,7 @@ from gedi.data.pixels import Pixels, StoredImages, chunks
 from gedi.data.scaled import ScaledRows
 from gedi.data.sharded import ShardSet, load_shards
 from gedi.data.shards import Shards, is_sharded, spread
+from gedi.data.table import Table, Wishes
 from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "ShardSet",
     "Shards",
     "StoredImages",
+    "Table",
+    "Wishes",
     "addition_dataset",
     "chunks",
     "differences",
@@ -46,6 +49,7 @@ __all__ = [
     "load_folder",
     "load_image_arrays",
     "load_images",
+    "load_points",
     "load_shards",
     "read_idx",
     "spread",

@@ -326,7 +326,6 @@ class Constraint:
         self.one_query("n_solutions")
         return self.circuit.counts[int(self.circuit.roots[0])]
 
-    @full_precision
     def log_prob(self, log_p: Tensor | Sequence[Tensor], *, normalised: bool = True) -> Tensor:
         """``log P(C)`` of each group; differentiable, finite gradients also where it is ``-inf`` (they are 0).
 
@@ -643,6 +642,7 @@ class Constraint:
         shape = p[0].shape[:-1]
         return torch.cat([x.reshape(shape.numel(), x.shape[-1]) for x in p], dim=1), shape
 
+    @full_precision
     def _value(self, leaves: Tensor, shape: torch.Size) -> Tensor:
         """``log P`` of checked leaves."""
         if self._fixed:
