@@ -316,7 +316,7 @@ def parse(settings: Mapping[str, Any]) -> Config:
     except ValidationError as error:
         raise _one_line(error) from None
     if config.method not in METHODS:
-        raise unknown("method", config.method, METHODS)
+        raise unknown("method", settings.get("method", config.method), METHODS)
     if config.data.name == "file" and config.data.path is None:
         raise UserError("data.name=file needs data.path, the .npy, .npz, .csv, .tsv or .parquet file to read")
     if config.data.name == "shards" and config.data.path is None:

@@ -317,21 +317,17 @@ class RunDirectory:
             refuse(weights, f"its weights are not those of the network in {path.name}")
         return model.eval(), box
 
-    def points(self, test: int | None = None) -> dict[str, Tensor]:
-        """What the assessment kept for pictures: clusters of the test points, as many as there are; samples; images."""
+    def points(self) -> dict[str, Tensor]:
+        """What the assessment kept for pictures: clusters of the test points; samples; points or images and theirs."""
         path, config = self.path / "model" / "points.safetensors", with_method(self.config())
         found = read_tensors(path, self.results().get("checksums", {}).get("points"))
         needed = {"predicted"} | ({"samples"} if has_density(config) else set())
         needed |= {"images", "shown"} if config.model.encoder != "mlp" else set()
         if lacking := sorted(needed - set(found)):
             refuse(path, f"it holds no {', '.join(lacking)}")
-        rows = {
-            len(found[name]) if found[name].dim() else 0
-            for name in ("images", "shown", "shown_labels")
-            if name in found
-        }
-        if len(rows) > 1 or found["predicted"].shape != (test or len(found["predicted"].flatten()),):
-            refuse(path, "it must hold one cluster for each test point")
+        shown = [found[name] for name in ("images", "test", "shown", "shown_labels") if name in found]
+        if found["predicted"].dim() != 1 or len({len(x) if x.dim() else 0 for x in shown}) > 1:
+            refuse(path, "it must hold one cluster for each point")
         return found
 
     def energies(self) -> dict[str, Tensor]:

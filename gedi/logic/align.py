@@ -18,7 +18,7 @@ from gedi.errors import UserError
 from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
 from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
-from gedi.precision import full_precision
+from gedi.precision import full_precision, no_autocast
 
 _GROUPS = 300  # enough to fit the emission table; all groups judge the result
 _FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto a naming
@@ -48,7 +48,7 @@ class Alignment:
 
 
 @torch.no_grad()
-@full_precision
+@no_autocast()
 def align(
     constraint: Constraint,
     log_p: Tensor,
@@ -110,6 +110,7 @@ def align(
     return Alignment(given, before, before)
 
 
+@full_precision
 def _search(
     constraint: Constraint, log_p: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
 ) -> Tensor:

@@ -22,6 +22,10 @@ TINY = [
     *("stage1.batch_size=20", "stage2.batch_size=20", "sampling.buffer=20", "sampling.chains=10"),
     *("sampling.steps=1", "log_every=1", "n_init=1", "model.hidden=[8]"),
 ]
+TINY_IMAGES = [
+    *("stage1.iterations=2", "stage2.iterations=2", "model.width=2", "sampling.buffer=64", "sampling.chains=8"),
+    *("sampling.steps=2", "n_init=1"),
+]
 RESUME = "run circles --out run --resume " + " ".join(f"--set '{setting}'" for setting in TINY)
 Damage = Callable[[Path], object]
 
@@ -29,17 +33,27 @@ Damage = Callable[[Path], object]
 @functools.cache
 def finished() -> Path:
     """A finished run, made once."""
+    return _run("circles", TINY)
+
+
+@functools.cache
+def finished_on_images() -> Path:
+    """A finished run on images, made once."""
+    return _run("digits", TINY_IMAGES)
+
+
+def _run(name: str, settings: list[str]) -> Path:
     path = Path(tempfile.mkdtemp()) / "run"
     atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
-    execute(prepare(parse(override(preset("circles"), TINY))), RunDirectory.create(path))
+    execute(prepare(parse(override(preset(name), settings))), RunDirectory.create(path))
     return path
 
 
-def copied(damage: Damage) -> Damage:
+def copied(damage: Damage, of: Callable[[], Path] = finished) -> Damage:
     """A finished run with one thing wrong."""
 
     def make(path: Path) -> None:
-        shutil.copytree(finished(), path)
+        shutil.copytree(of(), path)
         damage(path)
 
     return make
@@ -156,11 +170,11 @@ REPORTS = [
     Typed("a folder that is not there", "report run", "is not a run: it holds no config.yaml"),
     Typed("a file for a run", "report run", "is not a run", {"run": "text"}),
     _report("settings gone", gone("config.yaml"), "is not a run"),
-    _report("settings cut", cut("config.yaml"), "config.yaml'"),
+    _report("settings cut", cut("config.yaml"), "config.yaml"),
     _report("settings empty", holds("config.yaml", ""), "must hold sections and keys"),
     _report("settings of no text", holds("config.yaml", bytes(range(256))), "cannot be read as YAML"),
     _report(
-        "settings of other data", holds("config.yaml", "data: {name: moons}\n"), "5,000 training points instead of 60"
+        "settings of other data", holds("config.yaml", "data: {name: moons}\n"), "are not those of config.yaml"
     ),
     _report("results gone", gone("results.json"), "has no results yet"),
     _report("results empty", holds("results.json", ""), "results.json' cannot be used: it is no JSON"),
@@ -228,20 +242,19 @@ REPORTS = [
     _report("points without clusters", points(lambda p: p.pop("predicted")), "it holds no predicted"),
     _report("points without samples", points(lambda p: p.pop("samples")), "it holds no samples"),
     _report(
-        "too few clusters", points(lambda p: p.update(predicted=p["predicted"][:5].clone())), "one cluster for each"
+        "too few clusters", points(lambda p: p.update(shown=p["shown"][:5].clone())), "one cluster for each"
     ),
-    _report("a fingerprint of no JSON", holds("data.json", "{"), "data.json' cannot be used"),
-    _report("a fingerprint in words", holds("data.json", '{"train": 5}'), "data.json' cannot be used"),
-    _report("data that changed", edited("data.json", _put("train.shape", [61, 2])), "60 training points instead of 61"),
 ]
 EVALUATIONS = [
-    Typed(f"{name}, evaluated", "evaluate run", says, {"run": copied(damage)})
+    Typed(f"{name}, evaluated", "evaluate run", says, {"run": copied(damage, of=finished_on_images)})
     for name, damage, says in (
-        ("settings cut", cut("config.yaml"), "config.yaml'"),
+        ("settings of other data", holds("config.yaml", "data: {name: moons}\n"), "takes runs on images"),
         ("no model", gone(MODEL), "has no model yet"),
         ("a bit of a weight", flipped(MODEL, 0.9), "checksum is not the one kept"),
         ("a shape of no JSON", holds("model/config.json", "{"), "it is no JSON"),
-        ("data that changed", edited("data.json", _put("test.shape", [21, 2])), "20 test points instead of 21"),
+        ("a fingerprint of no JSON", holds("data.json", "{"), "data.json' cannot be used"),
+        ("a fingerprint in words", holds("data.json", '{"train": 5}'), "data.json' cannot be used"),
+        ("data that changed", edited("data.json", _put("test.shape", [9, 1, 8, 8])), "test points instead of 9"),
     )
 ]
 RESUMED = [
@@ -252,6 +265,7 @@ RESUMED = [
     _resume("a log gone", gone("metrics.jsonl"), "lines 0 are left"),
     _resume("a log cut", cut("metrics.jsonl"), "are left"),
     _resume("a log of no JSON, resumed", holds("metrics.jsonl", "{\n" * 9), "line 1: it is no JSON"),
+    _resume("a fingerprint in words, resumed", holds("data.json", '{"train": 5}'), "data.json' cannot be used"),
     _resume("a fingerprint of no JSON, resumed", holds("data.json", "{"), "data.json' cannot be used"),
     _resume(
         "data that changed, resumed",

@@ -86,7 +86,7 @@ NAMES = [
     _yaml("a path with a null byte", 'data: {name: file, path: "a\\0b"}\n', "data.path: "),
     _yaml("a path that is empty", "data: {name: file, path: ''}\n", "data.path: "),
     _yaml("a profile beside a file", "preset: circles\n", "--profile is for presets", "--profile paper"),
-    _yaml("a method that climbs", "method: ../../evil\n", "unknown method 'evil'"),
+    _yaml("a method that climbs", "method: ../../evil\n", "unknown method '../../evil'"),
     _yaml("a method in a list", "method: [gedi]\n", "method: must be a valid string"),
     Typed("a name set beside the preset", "run circles --set preset=moons", "not its name"),
     Typed("a name set that climbs", "run circles --set preset=../../x", "not its name"),
