@@ -1,6 +1,11 @@
-"""Tests and doctests never touch the user's own caches of circuits and decoded images."""
+"""Tests and doctests never touch the user's own caches, take one core, and say nothing of their progress."""
+
+import os
 
 import pytest
+
+os.environ["GEDI_QUIET"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"  # before anything imports torch; programs that tests start inherit it
 
 
 @pytest.fixture(autouse=True)

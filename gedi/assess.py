@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,8 +16,10 @@ from gedi.evaluation import (
     density_metrics,
     kmeans_clusters,
     mmd_test,
+    nearest,
     nearest_neighbour_test,
     score_against_normal,
+    walk_connections,
 )
 from gedi.logic import Constraint
 from gedi.methods import has_clusters, has_density
@@ -27,10 +28,13 @@ from gedi.random import Streams
 from gedi.sampling import Box
 from gedi.types import Clustered, Points
 
-SAMPLES = 1000
+SAMPLES = 1000  # of a density, held against at most as many test points: of sets of one size chance is a half
 SHOWN = 600  # test images kept beside the model
 CHAINS = 64  # images of chains kept beside the model
-READ = 2000  # of a table in shards: rows of each part that its density is held against
+READ = SAMPLES  # of a larger table: test rows that its density is held against, and that its pictures show
+WALKED = 1000  # training points whose walks say whether clusters hang together
+LABELLED = 20_000  # training points that say which true cluster is nearest
+PLACES = 20  # on a walk's way that are looked at
 
 
 def assess(
@@ -45,8 +49,7 @@ def assess(
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Figures on the whole test set, and the points behind them for the pictures.
 
-    A method without a cluster head says the same of every point of a table; what its latents would give to k-means
-    stands beside it as ``nmi_kmeans``. On images k-means speaks for it.
+    For a method without a cluster head k-means speaks.
 
     Args:
         model: trained.
@@ -62,12 +65,7 @@ def assess(
     out = outputs_of(model, data.test)
     images, clustered = len(data.test.shape) == 4, has_clusters(config)
     metrics: dict[str, Any] = {}
-    if clustered:
-        predicted = out.logits.argmax(dim=1)
-    elif images:
-        predicted = _by_kmeans(out, config, data)
-    else:
-        predicted = torch.zeros(len(data.test), dtype=torch.long)
+    predicted = out.logits.argmax(dim=1) if clustered else _by_kmeans(out, config, data)
     points = {"predicted": predicted}
     if images:  # some of them for the pictures, so that a report needs no data files
         # the first ones; of shards, which may be sorted, some from everywhere
@@ -75,6 +73,11 @@ def assess(
         points |= {"images": data.test[shown].clone(), "shown": predicted[shown].clone()}
         if data.test_labels is not None:
             points["shown_labels"] = data.test_labels[shown].clone()
+    elif data.test.shape[1] == 2:
+        some = chosen(data.test, READ, streams["shown"])
+        points |= {"test": data.test[some].clone(), "shown": predicted[some].clone()}
+        if data.test_labels is not None:
+            points["shown_labels"] = data.test_labels[some].clone()
     if data.test_labels is not None:
         labels = data.test_labels.numpy()
         metrics |= clustering_metrics(labels, predicted.cpu().numpy())
@@ -83,8 +86,6 @@ def assess(
             metrics["accuracy"] = float((predicted.cpu() == data.test_labels).float().mean())
         if images:
             metrics |= batch_nmi(labels, predicted.cpu().numpy(), generator=streams["batch_nmi"])
-        elif not clustered:
-            metrics["nmi_kmeans"] = _kmeans_nmi(out.latent, labels)
     else:
         metrics["clusters_used"] = len(torch.unique(predicted))
     if clustered:
@@ -96,6 +97,8 @@ def assess(
         figures, samples = judge(model, density, config, data, box, streams, chains)
         metrics |= figures
         points |= samples
+        if clustered and not images and config.walk.steps > 0:
+            metrics |= assess_walks(model, density, config, data, streams["verdict"])
     return metrics, points
 
 
@@ -110,7 +113,8 @@ def _by_kmeans(out: Clustered, config: Config, data: Dataset) -> Tensor:
     features = out.embedding if _embeds(config) else out.latent
     clusters = config.model.clusters or data.clusters
     assert clusters is not None
-    return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), clusters, config.seed)).long()
+    few, seed = min(clusters, len(features)), config.seed % 2**32  # k-means takes no larger one
+    return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), few, seed)).long()
 
 
 def _embeds(config: Config) -> bool:
@@ -147,7 +151,7 @@ def constraint_metrics(model: Model, constraint: Constraint, data: Dataset) -> d
             [domain[k] for domain, k in zip(constraint.domains, group, strict=True)]
             for group in log_p.argmax(dim=2).tolist()
         ]
-        figures[f"{part}constraint_loss"] = float(-constraint.log_prob(log_p).mean())
+        figures[f"{part}constraint_loss"] = float(-constraint.log_prob(log_p, normalised=False).mean())
         figures[f"{part}constraint_satisfied"] = float(constraint.is_satisfied(named).float().mean())
     return figures
 
@@ -162,44 +166,55 @@ def assess_density(
     chains: Tensor | None = None,
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """What would catch a fake: samples against data, the truth's density, where walks end."""
-    generator, (test, test_labels) = streams["assess"], in_memory(data.test, data.test_labels)
-    energy = density.energy(model)
+    generator, some = streams["assess"], chosen(data.test, READ, streams["judged"])
+    test, energy = data.test[some], density.energy(model)
     samples = density.sample(model, min(SAMPLES, len(test)), generator)
-    mmd = mmd_test(samples, test, generator)
     with torch.no_grad():
-        metrics = {
-            "energy_gap": float(energy(samples).mean() - energy(test).mean()),
+        metrics = {"energy_gap": float(energy(samples).mean() - energy(test).mean())}
+    if len(test) > 1:  # one point has no neighbour of its own kind
+        mmd = mmd_test(samples, test, generator)
+        metrics |= {
             "sample_mmd2": mmd["mmd2"],
             "sample_mmd2_null95": mmd["null_95"],
             "sample_1nn": nearest_neighbour_test(samples, test),
+            "even_1nn": nearest_neighbour_test(box.sample(len(samples), streams["even"]), test),
         }
     if data.truth is not None:
         metrics |= density_metrics(energy, data.truth, test, box.low, box.high, generator)
         if data.truth.rings:
             noisy = test + 0.5 * data.truth.noise * torch.randn(test.shape, generator=generator)
             metrics["normal_cosine"] = score_against_normal(energy, noisy)
-    if test_labels is not None:
+    if data.test_labels is not None:
         ends = walk_settings(config)(energy, test, generator)
-        metrics["walk_crossing"] = float((_true_cluster(data, ends) != test_labels).float().mean())
+        true = _true_cluster(data, ends, streams["labelled"])
+        metrics["walk_crossing"] = float((true != data.test_labels[some]).float().mean())
     return metrics, {"samples": samples}
 
 
-def _true_cluster(data: Dataset, x: Tensor) -> Tensor:
+@torch.no_grad()
+def assess_walks(
+    model: Model, density: Density, config: Config, data: Dataset, generator: torch.Generator
+) -> dict[str, float]:
+    """Whether walks on the final energy hold the clusters found together; no label is looked at."""
+    walk = walk_settings(config)
+    x = data.train[chosen(data.train, WALKED, generator)]
+    paths = walk(density.energy(model), x, generator, every=max(1, walk.steps // PLACES))
+    found, ends = (outputs_of(model, places).logits.argmax(dim=1) for places in (x, paths[-1]))
+    return walk_connections(x, paths, found, ends)
+
+
+def _true_cluster(data: Dataset, x: Tensor, generator: torch.Generator) -> Tensor:
     if data.truth is not None:
         return data.truth.nearest_cluster(x)
-    train, labels = in_memory(data.train, data.train_labels)
-    assert labels is not None
-    return labels[torch.cdist(x, train).argmin(dim=1)]
+    assert data.train_labels is not None
+    some = chosen(data.train, LABELLED, generator)
+    return data.train_labels[some][nearest(x, data.train[some])]
 
 
-def in_memory(points: Points, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """All points with their labels; of shards :data:`READ`, from everywhere."""
-    if not is_sharded(points):
-        return points[:], labels
-    some = spread(len(points), READ)
-    return points[some], None if labels is None else labels[some]
-
-
-def _kmeans_nmi(latent: Tensor, labels: np.ndarray) -> float:
-    clusters = len(np.unique(labels))
-    return clustering_metrics(labels, kmeans_clusters(latent.cpu().numpy(), clusters, 0))["nmi"]
+def chosen(points: Points, most: int, generator: torch.Generator) -> Tensor:
+    """Indices of all points, or of so many of them at random; of shards, whose reads cost, a few from everywhere."""
+    if is_sharded(points):
+        return spread(len(points), min(most, READ))
+    if len(points) <= most:
+        return torch.arange(len(points))
+    return torch.randperm(len(points), generator=generator)[:most].sort().values

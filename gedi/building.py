@@ -122,23 +122,30 @@ def context_of(config: Config, clusters: int, constraint: Constraint | None, lab
 
 def trainer_settings(config: Config, stages: Sequence[Stage]) -> TrainerSettings:
     """How the loop restarts, logs and is guarded."""
+    loss_range = cluster_loss_range(stages)
     return TrainerSettings(
         n_init=config.n_init,
-        good_enough=_good_enough(config, stages),
+        good_enough=None if loss_range is None else loss_range[0] + config.good_enough,
         log_every=config.log_every,
         guard=GuardSettings(**config.guard.model_dump()),
     )
 
 
-def _good_enough(config: Config, stages: Sequence[Stage]) -> float | None:
-    """The loss at which no further try is made: that of a perfect clustering, which not every term knows."""
-    shaping = [term for stage in stages for term in stage.terms.values() if term.shapes == "clusters"]
-    # Without walks a low loss proves nothing: every split far from the data's edge has it.
+def cluster_loss_range(stages: Sequence[Stage]) -> tuple[float, float] | None:
+    """The selection loss of a perfect clustering, and that of knowing nothing; None where it proves nothing.
+
+    Without walks a low loss is no sign: every split far from the data's edge has it. Nor where a term does not know its
+    own range.
+    """
+    tried = {id(stage): stage for stage in stages}.values()  # a stage that is tried several times counts once
+    shaping = [term for stage in tried for term in stage.terms.values() if term.shapes == "clusters"]
     if not any("walk" in term.looks for term in shaping):
         return None
-    perfect = [term.perfect() for term in shaping]
-    known = [value for value in perfect if value is not None]
-    return sum(known) + config.good_enough if known and len(known) == len(perfect) else None
+    ranges = [term.loss_range() for term in shaping]
+    known = [one for one in ranges if one is not None]
+    if len(known) < len(ranges):
+        return None
+    return sum(perfect for perfect, _ in known), sum(ignorant for _, ignorant in known)
 
 
 def walk_settings(config: Config) -> Walk:

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,11 @@ from gedi.errors import UserError
 KEPT = 2  # a damaged one has one before it
 _MAGIC = b"gedi checkpoint 1 "  # then the digest and the end of the line
 _HEADER = len(_MAGIC) + 2 * 32 + 1
+State = dict[str, Any]
+
+
+class Unusable(Exception):
+    """A checkpoint cannot be used; the message says why, in words that go on after its name."""
 
 
 class Checkpoints:
@@ -27,7 +32,7 @@ class Checkpoints:
         folder: where they are; made with the first of them.
 
     Attributes:
-        damaged: the files that the last :meth:`load` had to pass over.
+        damaged: the files that the last :meth:`load` had to pass over, each with what is wrong with it.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -43,13 +48,13 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.damaged: list[Path] = []
+        self.damaged: dict[Path, str] = {}
 
     def files(self) -> list[Path]:
         """The checkpoints there are, oldest first."""
         return sorted((path for path in self.folder.glob("*.pt") if path.stem.isdecimal()), key=_number)
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: State) -> None:
         """Write one more and, once it is safe, forget what it makes needless."""
         payload = io.BytesIO()
         torch.save(state, payload)
@@ -60,23 +65,27 @@ class Checkpoints:
         with writing(self.folder):
             for path in (*self.damaged, *good[:-KEPT], *self.folder.glob("*.tmp")):
                 path.unlink(missing_ok=True)
-        self.damaged = []
+        self.damaged = {}
 
-    def load(self) -> dict[str, Any] | None:
-        """The newest good state, or None before the first."""
-        self.damaged = []
+    def load(self, check: Callable[[State], None] = lambda state: None) -> State | None:
+        """The newest good state, or None before the first.
+
+        Args:
+            check: raises :class:`Unusable` where a state, though whole, is not one to go on from.
+        """
+        self.damaged = {}
         for path in reversed(self.files()):
-            content = memoryview(path.read_bytes())
-            header, payload = content[:_HEADER], content[_HEADER:]
-            if header == _MAGIC + _digest(payload) + b"\n":
-                # on the CPU: a run may go on elsewhere than on the device it was saved from
-                state: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+            try:
+                state = _read(path)
+                check(state)
                 return state
-            self.damaged.append(path)
+            except Unusable as error:
+                self.damaged[path] = str(error)
         if self.damaged:
+            reasons = ", ".join(f"{path.name} {why}" for path, why in self.damaged.items())
             raise UserError(
-                f"no checkpoint in {str(self.folder)!r} can be used, as each is damaged "
-                f"({', '.join(path.name for path in self.damaged)}): start anew with --overwrite, or put back a copy"
+                f"no checkpoint in {str(self.folder)!r} can be used ({reasons}): start anew with --overwrite, or put "
+                f"back a copy"
             )
         return None
 
@@ -118,6 +127,25 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _read(path: Path) -> State:
+    """The state in a file. Under a right digest there may still be anything, as who damages it may write that too."""
+    try:
+        content = memoryview(path.read_bytes())
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror or error}") from None
+    header, payload = content[:_HEADER], content[_HEADER:]
+    if header != _MAGIC + _digest(payload) + b"\n":
+        raise Unusable("is damaged")
+    try:
+        # on the CPU: a run may go on elsewhere than on the device it was saved from
+        state = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    except Exception as error:  # what is no state fails in more ways than torch names; none of them runs code
+        raise Unusable("holds no state") from error
+    if not isinstance(state, dict):
+        raise Unusable("holds no state")
+    return state
 
 
 def _digest(payload: memoryview) -> bytes:

@@ -1,86 +1,128 @@
-"""The command line."""
+"""The command line: what each verb takes. What takes long to import is imported when a verb needs it."""
 
 import json
 import os
-import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
-import torch
 import typer
-from rich.console import Console
-from rich.table import Table
+from pydantic import ValidationError
 
 from gedi.bench.command import bench
-from gedi.checkpoints import writing
-from gedi.config import Config, merge, override, parse, to_yaml
-from gedi.data import CATALOGUE, fetch, find_folder, verify
-from gedi.devices import make_fabric, share_cores
-from gedi.errors import DivergenceError, UserError, unknown
-from gedi.examine import PARTS, Recipe, evaluate_run
-from gedi.loggers import make_logger
-from gedi.presets import PRESETS, preset
-from gedi.processes import EndedElsewhere, ProcessLost
-from gedi.report import Progress, write_report
-from gedi.runs import Prepared, RunDirectory, Stopped, execute, load_settings, prepare
+from gedi.completion import any_of, setting
+from gedi.ending import go_on, run_to_its_end
+from gedi.errors import UserError, unknown
+from gedi.names import ACCELERATORS, PARTS, PRECISIONS, PROFILES, STRATEGIES, KnownImages, Recipe
+from gedi.presets import PRESETS, completed, preset
 from gedi.tables import TABLES, write_table
 
-app = typer.Typer(
-    help="Learn symbols from raw data without labels.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+if TYPE_CHECKING:
+    from gedi.config import Config
+    from gedi.runs import Prepared
+
+app = typer.Typer(help="Learn symbols from raw data without labels.", no_args_is_help=True)
 data_app = typer.Typer(help="Known image data sets: what there is, get it, check it.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.command()(bench)
-console = Console()
+#: What click, of which typer has its own copy since 0.26 or so, raises of arguments that it cannot take.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+_KNOWN = get_args(KnownImages)
 DataDir = Annotated[Path | None, typer.Option(help="the folder of data sets; else GEDI_DATA, else the user's cache")]
+KnownSet = Annotated[str, typer.Argument(help=", ".join(_KNOWN), autocompletion=any_of(_KNOWN))]
+
+
+def _one_of(names: Iterable[str], about: str = "{}") -> Any:
+    """An option whose value is one of some names, which its help tells and the shell completes."""
+    return typer.Option(help=about.format(", ".join(names)), autocompletion=any_of(names))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+        from platform import python_version
+
+        from gedi import __version__
+
+        print(f"gedi {__version__} (torch {version('torch')}, python {python_version()})")
+        raise typer.Exit
+
+
+@app.callback()
+def gedi(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Learn symbols from raw data without labels."""
 
 
 @app.command()
 def run(
-    target: Annotated[str, typer.Argument(metavar="PRESET|CONFIG.yaml", help="what to run")],
-    profile: Annotated[str | None, typer.Option(help="paper or laptop")] = None,
+    target: Annotated[
+        str, typer.Argument(metavar="PRESET|CONFIG.yaml", help="what to run", autocompletion=any_of(PRESETS))
+    ],
+    profile: Annotated[str | None, _one_of(PROFILES)] = None,
     seed: Annotated[int | None, typer.Option(help="everything random follows from it")] = None,
     out: Annotated[Path | None, typer.Option(help="the run's directory")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on from the last checkpoint")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an earlier run")] = False,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="section.key=value")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="section.key=value", autocompletion=setting)
+    ] = None,
     data_dir: DataDir = None,
-    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps")] = "cpu",
+    accelerator: Annotated[str, _one_of(ACCELERATORS)] = "cpu",
     devices: Annotated[int, typer.Option(help="processes on this machine, one for each device")] = 1,
     num_nodes: Annotated[int, typer.Option(help="machines; start the program on each")] = 1,
-    strategy: Annotated[str | None, typer.Option(help="for several processes: ddp (default) or fsdp")] = None,
-    precision: Annotated[str, typer.Option(help="32-true, bf16-mixed or 16-mixed")] = "32-true",
+    strategy: Annotated[str | None, _one_of(STRATEGIES, "for several processes: {}; the first if not given")] = None,
+    precision: Annotated[str, _one_of(PRECISIONS)] = "32-true",
     logger: Annotated[
         list[str] | None, typer.Option(help="tensorboard, or package.Class:key=value,... of a Fabric logger")
     ] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="compile the encoders, if a compiler is there")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", envvar="GEDI_QUIET", help="no progress on standard error")] = False,
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
-    config = _config(target, profile, seed, settings or [])
-    path = out or Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
+    config = _config(target, profile, seed, settings or [])  # before the imports, which take seconds
+    from gedi import threads
+    from gedi.checkpoints import writing
+    from gedi.devices import make_fabric
+    from gedi.loggers import make_logger
+    from gedi.report import Progress, write_report
+    from gedi.runs import RunDirectory, default_directory, execute, prepare
+
+    threads.begin()
+    path = out or default_directory(config)
     fabric = make_fabric(
         accelerator, devices, num_nodes, strategy, precision, [make_logger(wish, path) for wish in logger or []]
     )
     prepared = prepare(config, fabric=fabric, compiled=compiled, data_dir=data_dir)
-    # a toy's second thread costs more in hand-over than it computes; convolutions are large enough to share
-    share_cores(devices, threads=1 if config.model.encoder == "mlp" else None)
     processes = prepared.trainer.processes
-    processes.of_first(lambda: _run_directory(path, config, resume, overwrite))
+    for note in prepared.data.notes if processes.first and not quiet else ():
+        print(note, file=sys.stderr)
     directory = RunDirectory(path)
-    with _stoppable(prepared) as asked:
-        with Progress(config) if processes.first else nullcontext() as progress:
+    claimed = directory.claimed(config, processes, resume=resume, overwrite=overwrite)
+    with claimed, _stoppable(prepared) as asked:
+        threads.settle(prepared, directory, devices)
+        with Progress(config) if processes.first and not quiet else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
         if not processes.first:
             return
         with writing(path):
             report = write_report(directory)
+    _say(results, path, report)
+
+
+def _say(results: dict[str, Any], path: Path, report: Path) -> None:
+    """The verdict, the figures that matter, and where the rest is."""
+    from rich.console import Console
+
+    from gedi.report import closing
+
+    Console().print(closing(results["verdict"]), soft_wrap=True, highlight=False)
     shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
     first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
     print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))
@@ -92,9 +134,9 @@ def run(
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(help="a finished run on images")],
-    part: Annotated[list[str] | None, typer.Option(help=f"some of {', '.join(PARTS)}; all if not given")] = None,
-    ood: Annotated[list[str] | None, typer.Option(help="a data set to find strange: a known one, or noise")] = None,
-    probe: Annotated[str, typer.Option(help="lbfgs, or sgd as in the paper")] = "lbfgs",
+    part: Annotated[list[str] | None, _one_of(PARTS, "some of {}; all if not given")] = None,
+    ood: Annotated[list[str] | None, _one_of((*_KNOWN, "digits", "noise"), "a data set to find strange: {}")] = None,
+    probe: Annotated[str, _one_of(get_args(Recipe), "{}; sgd is the paper's")] = "lbfgs",
     samples: Annotated[int, typer.Option(min=2, help="images that FID compares")] = 500,
     inception: Annotated[Path | None, typer.Option(help="a file with Inception's weights, for standard FID")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="at most so many images of each set")] = None,
@@ -103,7 +145,12 @@ def evaluate(
     """Measure a finished run's features (probe, k-NN), samples (FID) and outlier scores (AUROC)."""
     if probe not in get_args(Recipe):
         raise unknown("probe", probe, get_args(Recipe))
-    torch.set_num_threads(os.cpu_count() or 1)
+    from gedi import threads
+    from gedi.examine import evaluate_run
+    from gedi.report import write_report
+    from gedi.runs import RunDirectory
+
+    threads.use_all()
     directory = RunDirectory.open(run)
     found = evaluate_run(
         directory,
@@ -120,35 +167,49 @@ def evaluate(
 
 
 @app.command()
-def presets(name: Annotated[str | None, typer.Argument(help="show one in full")] = None) -> None:
+def presets(
+    name: Annotated[str | None, typer.Argument(help="show one in full", autocompletion=any_of(PRESETS))] = None,
+    parts: Annotated[bool, typer.Option("--parts", help="which parts of the method each preset uses")] = False,
+) -> None:
     """List the presets, or show one in full."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from gedi.config import parse, to_yaml
+
+    if parts and name is not None:
+        raise UserError(f"--parts is of all presets: leave out {name!r}, or leave out --parts to show it in full")
+    if parts:
+        from gedi.trained import parts_table
+
+        print(parts_table())
+        return
     if name is not None:
         print(to_yaml(parse(preset(name))), end="")
         return
-    listing = Table("preset", "data", "stage 1", "stage 2", "tries")
+    listing = Table("preset", "data", "stages", "tries")
     for known in PRESETS:
         config = parse(preset(known))
         listing.add_row(
             known,
             config.data.name,
-            f"{config.stage1.iterations} it",
-            f"{config.stage2.iterations} it",
+            ", ".join(f"{stage.iterations} it" for stage in config.stages.values()),
             f"up to {config.n_init}",
         )
-    console.print(listing)
+    Console().print(listing)
 
 
 @app.command()
 def table(
-    name: Annotated[str, typer.Argument(help=", ".join(TABLES))],
-    profile: Annotated[str, typer.Option(help="paper or laptop")] = "laptop",
-    seeds: Annotated[int, typer.Option(min=1, help="seeds per cell")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="the first of them")] = 0,
+    name: Annotated[str, typer.Argument(help=", ".join(TABLES), autocompletion=any_of(TABLES))],
+    profile: Annotated[str, _one_of(PROFILES)] = "laptop",
+    seeds: Annotated[int, typer.Option(help="seeds per cell")] = 5,
+    first_seed: Annotated[int, typer.Option(help="the first of them")] = 0,
     out: Annotated[Path | None, typer.Option(help="where the table goes")] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="a data set or method of the table; others are left out")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="runs at a time; as many as there are cores")] = None,
+    jobs: Annotated[int | None, typer.Option(help="runs at a time; as many as there are cores")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Reproduce one of the paper's tables, published figures beside ours."""
@@ -168,31 +229,42 @@ def table(
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="a run's directory")]) -> None:
     """Draw a run's figures and write its page again."""
+    from gedi import threads
+    from gedi.report import write_report
+    from gedi.runs import RunDirectory
+
+    threads.begin()
     print(write_report(RunDirectory.open(run)))
 
 
 @data_app.command("list")
 def data_list(data_dir: DataDir = None) -> None:
     """List the data sets that can be got, and where they are on this machine."""
+    from gedi.data import CATALOGUE, find_folder
+
     for name, entry in CATALOGUE.items():
         print(f"{name:<14} {entry.about}; {find_folder(name, data_dir) or 'not here yet'}")
 
 
 @data_app.command("get")
 def data_get(
-    name: Annotated[str, typer.Argument(help=", ".join(CATALOGUE))],
+    name: KnownSet,
     data_dir: DataDir = None,
 ) -> None:
     """Download a data set from its official place and check it; what is there already is kept."""
+    from gedi.data import fetch
+
     print(f"{name}: {fetch(name, data_dir)}")
 
 
 @data_app.command("verify")
 def data_verify(
-    name: Annotated[str, typer.Argument(help=", ".join(CATALOGUE))],
+    name: KnownSet,
     data_dir: DataDir = None,
 ) -> None:
     """Check each file of a data set against the official checksums."""
+    from gedi.data import verify
+
     states = verify(name, data_dir)
     for state in states:
         print(f"{state.state:<13} {state.path}" + (f": {state.why}" if state.why else ""))
@@ -203,33 +275,38 @@ def data_verify(
         )
 
 
-def _run_directory(path: Path, config: Config, resume: bool, overwrite: bool) -> None:
-    """A directory to run into, or to go on in."""
-    if not (resume and (path / "config.yaml").is_file()):
-        RunDirectory.create(path, overwrite=overwrite)
-    elif RunDirectory.open(path).config() != config:
-        raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
+def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> "Config":
+    from gedi.config import override, parse
 
-
-def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> Config:
     if Path(target).suffix in (".yaml", ".yml"):
-        chosen = load_settings(target)
-        base = chosen.get("preset", "toy")
-        chosen = merge(preset(base, profile), chosen) if base in PRESETS else chosen
+        from gedi.runs import load_settings
+
+        if profile is not None:
+            raise UserError(
+                f"--profile is for presets: write the one that is meant into {target!r}, such as circles-paper"
+            )
+        chosen = completed(load_settings(target))
     else:
         chosen = preset(target, profile)
+    name = chosen.get("preset")
     chosen = override(chosen, settings)
+    if chosen.get("preset") != name:
+        raise UserError(
+            "--set changes settings of a preset, not its name: give the preset in place of the first argument"
+        )
     if seed is not None:
         chosen["seed"] = seed
     return parse(chosen)
 
 
 @contextmanager
-def _stoppable(prepared: Prepared) -> Iterator[list[int]]:
+def _stoppable(prepared: "Prepared") -> Iterator[list[int]]:
     """Notes Ctrl-C and SIGTERM for the training to see; the second one, or one after the training, ends at once.
 
     Either way the program says how to go on and ends with code 130 or 143.
     """
+    from gedi.runs import Stopped
+
     asked: list[int] = []
     trainer = prepared.trainer
 
@@ -243,36 +320,37 @@ def _stoppable(prepared: Prepared) -> Iterator[list[int]]:
         yield asked
     except KeyboardInterrupt:
         if trainer.processes.first:
-            print(f"stopped; go on with: {_go_on()}", file=sys.stderr)
+            print(f"stopped; go on with: {go_on()}", file=sys.stderr)
         raise typer.Exit(128 + (asked or [signal.SIGINT])[-1]) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _go_on() -> str:
-    """The command that goes on with this run."""
-    same = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
-    return shlex.join(["gedi", *same, "--resume"])
-
-
 def main() -> None:
-    """The program ``gedi``: a user's mistake is one line and exit code 2, a diverged training 3, a lost process 4."""
-    # One thread: at this size a second one costs more in hand-over than it computes.
-    torch.set_num_threads(1)
+    """The program ``gedi``; :mod:`gedi.ending` says how it can end."""
+    sys.exit(run_to_its_end(_invoke))
+
+
+def _invoke() -> None:
+    if "_GEDI_COMPLETE" in os.environ:  # the shell asks what could come next
+        app(prog_name="gedi")
+    command = typer.main.get_command(app)
     try:
-        app()
-    except EndedElsewhere:  # who failed has said why
+        with command.make_context("gedi", sys.argv[1:]) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except _UsageError as error:
+        raise _as_one_line(error) from None
+
+
+def _as_one_line(error: Any) -> UserError:
+    """What click says of wrong arguments; without any, it has shown the help."""
+    said = error.format_message().rstrip(".").replace("Input should be", "must be")
+    if not said:
         sys.exit(2)
-    except ProcessLost as error:
-        print(f"gedi: {error}, so this one ends; go on from the last checkpoint with: {_go_on()}", file=sys.stderr)
-        sys.exit(4)
-    except UserError as error:
-        print(f"gedi: {error}", file=sys.stderr)
-        sys.exit(2)
-    except DivergenceError as error:
-        print(f"gedi: {error}", file=sys.stderr)
-        sys.exit(3)
-    except OSError as error:
-        print(f"gedi: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr)
-        sys.exit(2)
+    wrong = error.__cause__
+    given = f", got {wrong.errors()[0]['input']!r}" if isinstance(wrong, ValidationError) else ""
+    verb = error.ctx.command_path if error.ctx else "gedi"
+    return UserError(f"{said[0].lower()}{said[1:]}{given} (see {verb} --help)")

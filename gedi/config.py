@@ -1,10 +1,10 @@
 """The settings of a run: frozen models, unknown keys refused. Presets fill them; alone they train nothing."""
 
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     BeforeValidator,
     Field,
@@ -20,10 +20,29 @@ from gedi.densities.density import Density
 from gedi.densities.energy import EnergyDensity
 from gedi.errors import UserError, unknown
 from gedi.moves.move import Move
+from gedi.names import KnownImages, Shape
 from gedi.objectives.objective import Objective
 from gedi.parts import find, kinds, path_of
-from gedi.renamed import renamed
-from gedi.settings import Amount, Count, Positive, Section, Share, Width
+from gedi.presets.toy import TOY
+from gedi.renamed import VERSION, VERSION_KEY, renamed
+from gedi.settings import (
+    Amount,
+    Count,
+    Place,
+    Positive,
+    Real,
+    Section,
+    Settings,
+    Share,
+    Switch,
+    Whole,
+    Width,
+    merge,
+    number,
+)
+from gedi.yaml_text import read_yaml, write_yaml
+
+TRIES = 1000  # at a stage, at most; far fewer are ever of use
 
 #: The paper's letters, for who types them: the nearest spelling would not lead here.
 _LETTERS = {
@@ -41,18 +60,20 @@ _LETTERS = {
 class DataConfig(Section):
     """What is learnt from."""
 
-    name: Literal[
-        "moons", "circles", "rings", "spirals", "blobs", "pinwheel",
-        "file", "images", "shards",
-        "mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "digits",
-        "mnist-addition", "digits-addition",
-    ] = "moons"  # fmt: skip
-    # "file": .npy, .npz or .csv; "images": a folder of them, or .npy, .npz; "shards": a folder or pattern of .tar, .npy
-    path: str | None = None
+    name: Literal[Shape, "file", "images", "shards", KnownImages, "digits", "mnist-addition", "digits-addition"] = (
+        "moons"
+    )
+    # "file": .npy, .npz, .csv, .tsv, .parquet; "images": a folder of them, or .npy, .npz;
+    # "shards": a folder or pattern of .tar, .npy
+    path: Place | None = None
+    label: str | None = None  # a table: the column of labels, or none; None: label, labels, y, target or class
+    id: str | None = None  # a table: the column that only numbers the rows, or none; None: it is found out
+    drop: tuple[str, ...] = ()  # a table: further columns to leave out
+    delimiter: str | None = None  # a table of text: between values; None: it is found out
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
     noise: Width | None = None  # None: the shape's own
-    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
+    factor: Annotated[Real, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
     turns: Width = 1.5  # spirals: how far they wind
     triplets: Positive = 100  # addition only
     free: Count = 0  # addition: further images in no triplet
@@ -61,8 +82,8 @@ class DataConfig(Section):
     limit: Positive | None = None  # images, shards: so many of the training part, drawn by the seed; None takes all
     side: Positive | None = None  # images in a folder or in tar shards: scaled to this side; None wants them alike
     pad: Count = 0  # images: pixels of border added on every side
-    channels: Literal[1, 3] = 1  # images: 3 repeats gray ones, as the paper does
-    mean: float = 0.0  # images in [0, 1] are shifted and scaled by these
+    channels: Annotated[Literal[1, 3], BeforeValidator(number)] = 1  # images: 3 repeats gray ones, as the paper does
+    mean: Real = 0.0  # images in [0, 1] are shifted and scaled by these
     std: Width = 1.0
 
 
@@ -71,7 +92,8 @@ class ModelConfig(Section):
 
     encoder: Literal["mlp", "conv", "resnet8"] = "mlp"
     width: Positive = 16  # channels: conv's first layer, resnet8's F
-    stem: Literal[1, 2] = 1  # resnet8: 2 halves the side in the first layer, for laptops
+    # resnet8: 2 halves the side in the first layer, for laptops
+    stem: Annotated[Literal[1, 2], BeforeValidator(number)] = 1
     hidden: Annotated[tuple[Positive, ...], Field(min_length=1)] = (100, 100)
     latent: Positive = 8  # h
     activation: Literal["silu", "leaky_relu"] = "silu"
@@ -80,9 +102,9 @@ class ModelConfig(Section):
     extent: Width = 1.0
     head: Literal["prototypes", "linear"] = "prototypes"  # linear: a plain classifier, for logic alone
     projector: Positive = 16
-    normalise_latent: bool = False  # the head begins with batch norm and LeakyReLU on the latent
+    normalise_latent: Switch = False  # the head begins with batch norm and LeakyReLU on the latent
     embedding: Positive = 8
-    clusters: Annotated[int, Field(ge=2)] | None = None  # None: as many as the data set's labels say
+    clusters: Annotated[Whole, Field(ge=2)] | None = None  # None: as many as the data set's labels say
     temperature: Width = 0.2  # tau
     finer: Count = 0  # prototypes of a second, finer head on the same embedding; 0 has none
 
@@ -99,7 +121,7 @@ class WalkConfig(Section):
     relax: Count = 0  # Langevin moves after every step, back to the data
     relax_step_size: Width = 0.1
     relax_noise: Amount = 0.01
-    composed: bool = False  # augment the walk's end, instead of looking at it as it is
+    composed: Switch = False  # augment the walk's end, instead of looking at it as it is
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
 
 
@@ -115,11 +137,11 @@ class AugmentConfig(Section):
     elastic: Amount = 0.0  # pixels
     crop: Count = 0  # reflect-pad by so many pixels, then crop back
     resized: Share = 0.0  # crop a share of the area between this and 1, and scale it back
-    flip: bool = False  # mirror every second image
+    flip: Switch = False  # mirror every second image
     jitter: Share = 0.0  # probability of a colour jitter
     strength: Amount = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
     grayscale: Share = 0.0
-    both: bool = False  # two augmented views; False: the data as they are, and one augmented view
+    both: Switch = False  # two augmented views; False: the data as they are, and one augmented view
 
 
 class ConstraintConfig(Section):
@@ -127,7 +149,7 @@ class ConstraintConfig(Section):
 
     rule: Literal["addition", "all-different", "sorted", "problog", "cnf"] | None = None
     variables: Positive = 3  # all-different, sorted: points in a group
-    path: str | None = None  # problog, cnf: the file
+    path: Place | None = None  # problog, cnf: the file
     query: str | None = None  # problog: what must hold; None takes the program's own
     prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies
 
@@ -137,12 +159,12 @@ class GuardConfig(Section):
 
     attempts: Count = 5  # softer attempts at a stage before giving up; 0 only stops at numbers that are not finite
     every: Positive = 50  # iterations between looks
-    soften: Annotated[float, Field(gt=0, lt=1)] = 0.25  # each attempt's factor on learning rate and step size
+    soften: Annotated[Real, Field(gt=0, lt=1)] = 0.25  # each attempt's factor on learning rate and step size
     penalty: Amount = 0.003  # each attempt's further weight of the squared energies, a share of the generative one
     gap: Width = 1e4  # limit of the energy gap, in nats
     drift: Width = 1.0  # limit of one move's drift, in diagonals of the box
     extent: Width = 1.0  # limit of the chains' distance from the box, in diagonals of it
-    growth: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 30.0  # limit of a rise over the usual size
+    growth: Annotated[Real, Field(gt=1)] = 30.0  # limit of a rise over the usual size
     patience: Positive = 3  # looks for which a rise, or one cluster for all points, has to last
 
 
@@ -177,7 +199,7 @@ def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
 
 
 def _paths_joined(given: Mapping[str, Any], room: str, base: type[Any]) -> dict[str, Any]:
-    """``{my_package: {MyLoss: {weight: 1}}}``, as dotted assignments make it, is ``{my_package.MyLoss: {weight: 1}}``."""
+    """``{my_package: {MyLoss: ...}}``, as dotted assignments make it, is ``{my_package.MyLoss: ...}``."""
     known = kinds(room, base)
     joined: dict[str, Any] = {}
     for name, value in given.items():
@@ -221,11 +243,11 @@ class StageConfig(Section):
     betas: tuple[Share, Share]
     warmup: Count = 50
     final: Share = 0.02
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    fresh_optimiser: bool = False  # forget the gradients' sizes of the stage before
-    density: dict[str, Amount] = {}  # weights of the density's own terms
-    terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = {}
-    moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = {}
+    average: Annotated[Real, Field(ge=0, lt=1)] = 0.0
+    fresh_optimiser: Switch = False  # forget the gradients' sizes of the stage before
+    density: dict[str, Amount] = Field(default_factory=dict)  # weights of the density's own terms
+    terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = Field(default_factory=dict)
+    moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = Field(default_factory=dict)
 
     @field_validator("betas")
     @classmethod
@@ -246,17 +268,13 @@ class StageConfig(Section):
         return density + [name for name, term in self.terms.items() if term.weight > 0]
 
 
-#: Settings as plain data.
-Settings = dict[str, Any]
-
-
 class Config(Section):
     """Everything a run depends on."""
 
-    preset: str = "toy"
+    preset: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")] = "toy"  # part of the default output path
     method: str = "gedi"
-    seed: Annotated[int, Field(ge=0)] = 0
-    n_init: Positive = 4
+    seed: Count = 0
+    n_init: Annotated[Positive, Field(le=TRIES)] = 4
     good_enough: Amount = 0.05  # a try whose cluster loss is this close to the perfect one is the last
     log_every: Positive = 50
     data: DataConfig = DataConfig()
@@ -270,8 +288,10 @@ class Config(Section):
     augment: AugmentConfig = AugmentConfig()
     constraint: ConstraintConfig = ConstraintConfig()
     guard: GuardConfig = GuardConfig()
-    parts: dict[str, dict[str, Any]] = {}  # settings of kinds of terms, for stages that list them without
-    stages: dict[str, StageConfig] = {}
+    parts: dict[str, dict[str, Any]] = Field(
+        default_factory=dict
+    )  # settings of terms, by their kind
+    stages: dict[str, StageConfig] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -279,7 +299,7 @@ class Config(Section):
         """Stages are sections of their own, ``stage1``, ``stage2`` and so on, in the order of their numbers."""
         if not isinstance(given, Mapping):
             return given
-        names = sorted((key for key in given if re.fullmatch(r"stage\d+", str(key))), key=lambda key: int(key[5:]))
+        names = sorted(filter(_is_stage, given), key=lambda key: int(key[5:]))
         rest = {key: value for key, value in given.items() if key not in names}
         parts = given.get("parts", {})
         stages = {name: _filled(given[name], parts) for name in names}
@@ -287,7 +307,7 @@ class Config(Section):
 
     def __getattr__(self, name: str) -> Any:
         """A stage by its name, as settings write it: ``config.stage2``."""
-        if re.fullmatch(r"stage\d+", name) and name in self.stages:
+        if _is_stage(name) and name in self.stages:
             return self.stages[name]
         return super().__getattr__(name)  # type: ignore[misc]
 
@@ -300,7 +320,9 @@ class Config(Section):
     @classmethod
     def _spelling(cls, value: Any) -> Any:
         """The paper's spellings are taken too: ``no NF, 2 enc.`` is ``no-nf-2-enc``."""
-        return re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-") if isinstance(value, str) else value
+        if not isinstance(value, str) or not re.fullmatch(r"[\w ,.-]+", value):
+            return value
+        return re.sub(r"[ ,._-]+", "-", value.lower()).strip("-")
 
 
 def parse(settings: Mapping[str, Any]) -> Config:
@@ -312,11 +334,11 @@ def parse(settings: Mapping[str, Any]) -> Config:
         gedi.errors.UserError: unknown key 'walk.stps': did you mean 'walk.steps'? Valid: walk.composed, ...
     """
     try:
-        config = Config.model_validate(renamed(settings))
+        config = Config.model_validate(_whole(settings))
     except ValidationError as error:
         raise _one_line(error) from None
     if config.data.name == "file" and config.data.path is None:
-        raise UserError("data.name=file needs data.path, the .npy, .npz or .csv file to read")
+        raise UserError("data.name=file needs data.path, the .npy, .npz, .csv, .tsv or .parquet file to read")
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     for name, stage in config.stages.items():
@@ -326,6 +348,21 @@ def parse(settings: Mapping[str, Any]) -> Config:
                 f"term of density.kind={config.density.kind} in {name}.density", wrong[0], config.density.terms
             )
     return config
+
+
+def _whole(settings: Mapping[str, Any]) -> Settings:
+    """Settings in the words of today; those without any stage are laid over the toy recipe."""
+    version = settings.get(VERSION_KEY, VERSION)
+    if type(version) is not int or version > VERSION:
+        raise UserError(
+            f"settings of version {_shown(version)} are of a later gedi: this one reads versions up to {VERSION}"
+        )
+    given = renamed({key: value for key, value in settings.items() if key != VERSION_KEY})
+    return given if any(map(_is_stage, given)) else merge(TOY, given)
+
+
+def _is_stage(name: object) -> bool:
+    return re.fullmatch(r"stage\d+", str(name)) is not None
 
 
 def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -340,12 +377,7 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UserError(f"--set takes section.key=value, got {assignment!r}")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise UserError(f"--set {key}: the value must be YAML, got {text!r}") from None
-        if isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
-            value = float(value)  # YAML 1.1 reads 1e-3 as text
+        value = read_yaml(text, f"the value of --set {key}")
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
@@ -353,20 +385,9 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
     return changed
 
 
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes`` laid over it, section by section."""
-    if "kind" in changes and changes["kind"] != base.get("kind"):
-        return dict(changes)  # another part: settings of the one before do not fit it
-    merged = dict(base)
-    for key, value in changes.items():
-        below = merged.get(key)
-        merged[key] = merge(below, value) if isinstance(value, Mapping) and isinstance(below, Mapping) else value
-    return merged
-
-
 def to_yaml(config: Config) -> str:
     """The complete config as text that :func:`parse` takes back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    return write_yaml({VERSION_KEY: VERSION, **config.model_dump(mode="json")})
 
 
 def _nest(path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -394,4 +415,12 @@ def _one_line(error: ValidationError, model: type[Any] = Config, prefix: str = "
     reason = first["msg"][0].lower() + first["msg"][1:]
     reason = reason.removeprefix("value error, ").replace("input should be", "must be")
     symbol = " (T)" if key == "walk.steps" else ""
-    return UserError(f"{key}{symbol}: {reason}, got {first['input']!r}")
+    return UserError(f"{key}{symbol}: {reason}, got {_shown(first['input'])}")
+
+
+def _shown(value: Any) -> str:
+    """A value as it was given, cut short: a stranger's may be endless."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a number of more digits than Python prints
+        return f"one of type {type(value).__name__}"

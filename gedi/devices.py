@@ -3,19 +3,18 @@
 import logging
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
-import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 from gedi.errors import UserError, unknown
+from gedi.names import ACCELERATORS, PRECISIONS, STRATEGIES
 
-Kind = Literal["ddp", "fsdp"]
-ACCELERATORS = ("auto", "cpu", "cuda", "mps")
-PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+_MOST_DEVICES = 64
+_MOST_NODES = 10_000
 
 
 def make_fabric(
@@ -63,10 +62,10 @@ def make_fabric(
         raise UserError(f"--accelerator {accelerator}, --devices {devices}: {_first_line(error)}") from error
 
 
-def share_cores(devices: int, threads: int | None = None) -> None:
-    """Threads of this process, one of ``devices`` on this machine: so many, or its part of the cores."""
+def processes_here(devices: int) -> int:
+    """Processes of the run on this machine: what torchrun says, else ``devices``."""
     here, _ = _of_torchrun() or (devices, 1)
-    torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // here))
+    return here
 
 
 def _of_torchrun() -> tuple[int, int] | None:
@@ -97,10 +96,15 @@ def _check(accelerator: str, devices: int, num_nodes: int, strategy: str | None,
         raise unknown("accelerator", accelerator, ACCELERATORS)
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    if strategy is not None and strategy not in get_args(Kind):
-        raise unknown("strategy", strategy, get_args(Kind))
+    if strategy is not None and strategy not in STRATEGIES:
+        raise unknown("strategy", strategy, STRATEGIES)
     if devices < 1 or num_nodes < 1:
         raise UserError(f"--devices and --num-nodes must be at least 1, got {devices} and {num_nodes}")
+    most = max(_MOST_DEVICES, os.cpu_count() or 1)  # every one becomes a process, which may bring the machine down
+    if devices > most or num_nodes > _MOST_NODES:
+        raise UserError(
+            f"--devices must be at most {most} and --num-nodes at most {_MOST_NODES}, got {devices} and {num_nodes}"
+        )
     if strategy == "fsdp" and devices * num_nodes == 1:
         raise UserError("--strategy fsdp spreads a model over processes: it needs --devices or --num-nodes above 1")
 

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 80  # characters of a wrong name that are repeated
+
 
 class UserError(ValueError):
     """Something the user gave cannot work; the message is one line and says what to do."""
@@ -10,6 +12,14 @@ class UserError(ValueError):
 
 class DivergenceError(RuntimeError):
     """Training produced a number that is not finite; the message names the term and the moment."""
+
+
+class EndedElsewhere(UserError):
+    """Another process of the run has failed and said why; this one only ends."""
+
+
+class ProcessLost(RuntimeError):
+    """Another process of the run is gone, without a word."""
 
 
 def unknown(kind: str, given: str, valid: Iterable[str], hint: str | None = None) -> UserError:
@@ -26,6 +36,7 @@ def unknown(kind: str, given: str, valid: Iterable[str], hint: str | None = None
         unknown preset 'cirlces': did you mean 'circles'? Valid: circles, moons
     """
     names = sorted(valid)
+    given = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}..."
     near = [hint] if hint else difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]!r}? " if near else ""
     return UserError(f"unknown {kind} {given!r}: {guess}Valid: {', '.join(names)}")

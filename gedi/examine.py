@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gedi.assess import outputs_of
+from gedi.checkpoints import Unusable
 from gedi.config import Config
 from gedi.data import (
     CATALOGUE,
@@ -41,16 +42,13 @@ from gedi.evaluation import (
     precision_recall,
 )
 from gedi.methods import has_clusters, has_density, with_method
+from gedi.names import PARTS, Recipe
 from gedi.nn import Model, ResNet8
 from gedi.random import Streams
 from gedi.runs import RunDirectory
 from gedi.sampling import Box
-from gedi.sources import load_data
 
-#: What can be asked for.
-PARTS = ("probe", "fid", "ood")
 Record = dict[str, Any]
-Recipe = Literal["lbfgs", "sgd"]
 _READ = 10_000  # images of each part of a set in shards, where no limit is given
 _KEPT = 2000  # energies of each data set, for the histogram
 
@@ -70,7 +68,7 @@ def evaluate_run(
 
     Args:
         directory: the run.
-        parts: some of :data:`PARTS`; None measures all that there is something to measure by.
+        parts: some of :data:`gedi.names.PARTS`; None measures all that there is something to measure by.
         data_dir: where data sets are looked for first.
         against: names of data sets that the run should find strange; ``noise`` is uniform noise.
         recipe: of the linear probe: ``lbfgs``, or ``sgd`` as in the paper.
@@ -78,33 +76,53 @@ def evaluate_run(
         inception: a file with Inception's weights, for FID as published.
         limit: at most so many training and test images, drawn at random; None takes all, or 10,000 of shards.
     """
-    for part in parts or ():
-        if part not in PARTS:
-            raise unknown("part of an evaluation", part, PARTS)
-    for name in against:  # before the hours that the other parts may take
-        if name not in (*CATALOGUE, "digits", "noise"):
-            raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
+    _check(parts, against, recipe, samples, inception, limit)  # before the hours that the parts may take
     config = with_method(directory.config())
+    if config.model.encoder == "mlp":
+        raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
     model, box = directory.load_model()
-    data = load_data(config, Streams(config.seed), data_dir)
+    data = directory.data(data_dir)
     if not isinstance(data.test, StoredImages):
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
     if limit is None and is_sharded(data.test):
         limit = _READ
-    found = directory.evaluation()
     streams = Streams(config.seed).child("evaluate")
     labelled = data.train_labels is not None and data.test_labels is not None
-    for part in parts or (PARTS if labelled else PARTS[1:]):
-        if part == "probe":
-            found["probe"] = _probe(model, data, recipe, limit, streams["probe"])
-        elif part == "fid" and has_density(config):
-            found["fid"] = _samples(model, config, data, box, directory, samples, inception, streams["fid"])
-        elif part == "ood":
-            found["ood"] = found.get("ood", {}) | _strangers(
-                model, config, data, against, data_dir, limit, streams["ood"], directory.path / "model"
-            )
-        directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")  # a later part may fail
+    with directory.held():
+        found = directory.evaluation()
+        for part in parts or (PARTS if labelled else PARTS[1:]):
+            if part == "probe":
+                found["probe"] = _probe(model, data, recipe, limit, streams["probe"])
+            elif part == "fid" and has_density(config):
+                found["fid"] = _samples(model, config, data, box, directory, samples, inception, streams["fid"])
+            elif part == "ood":
+                found |= _strangers(model, config, data, against, data_dir, limit, streams["ood"], directory)
+            directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")  # a later part may fail
     return found
+
+
+def _check(
+    parts: Sequence[str] | None,
+    against: Sequence[str],
+    recipe: str,
+    samples: int,
+    inception: str | Path | None,
+    limit: int | None,
+) -> None:
+    for part in parts or ():
+        if part not in PARTS:
+            raise unknown("part of an evaluation", part, PARTS)
+    for name in against:
+        if name not in (*CATALOGUE, "digits", "noise"):
+            raise unknown("data set", name, [*CATALOGUE, "digits", "noise"])
+    if recipe not in get_args(Recipe):
+        raise unknown("probe", recipe, get_args(Recipe))
+    if samples < 2:
+        raise UserError(f"samples must be at least 2 for FID to compare, got {samples}")
+    if limit is not None and limit < 1:
+        raise UserError(f"limit must be at least 1 image of each set, got {limit}")
+    if inception is not None and not Path(inception).is_file():
+        raise UserError(f"inception must name a file of weights, but {str(inception)!r} is not there")
 
 
 def _probe(model: Model, data: Dataset, recipe: Recipe, limit: int | None, generator: torch.Generator) -> Record:
@@ -144,7 +162,7 @@ def _samples(
     some = spread(len(data.test), max(n, 2)) if is_sharded(data.test) else slice(max(n, 2))  # shards may be sorted
     real = _as_pictures(data.test[some], pixels)
     kinds = {"fresh": config.density.bind(Place(box, box)).sample(model, n, generator)}
-    state = directory.load_checkpoint()
+    state = directory.load_checkpoint(partial(_check_chains, data.test.shape[1:]))
     if state is not None:
         kinds["buffer"] = state["chains"][:n]
     figures: Record = {"network": network.name, "standard": network.standard, "samples": n}
@@ -154,6 +172,12 @@ def _samples(
         if len(pictures) > 3:
             figures[kind] |= precision_recall(features_of(real, network), features_of(pictures, network))
     return figures
+
+
+def _check_chains(shape: Sequence[int], state: Record) -> None:
+    chains = state.get("chains")
+    if not isinstance(chains, Tensor) or chains.shape[1:] != torch.Size(shape):
+        raise Unusable("holds no chains of this run's images")
 
 
 def _feature_network(inception: str | Path | None) -> FeatureNetwork:
@@ -178,9 +202,10 @@ def _strangers(
     data_dir: str | Path | None,
     limit: int | None,
     generator: torch.Generator,
-    folder: Path,
+    directory: RunDirectory,
 ) -> Record:
     """How well the run tells its own test images from those of other data sets; some energies are kept for pictures."""
+    before = directory.evaluation()
     assert isinstance(data.test, StoredImages)
     own = data.test[_some(len(data.test), limit, generator)]
     inside = _scores(model, config, own)
@@ -190,12 +215,12 @@ def _strangers(
         other, source = _other_images(name, data.test, data_dir, limit, generator)
         energies[name] = _scores(model, config, other)
         found[name] = {**ood_aurocs(inside, energies[name]), "source": source, "images": [len(own), len(other)]}
+    result: Record = {"ood": before.get("ood", {}) | found}
     if "log_density" in inside:
-        path = folder / "energies.safetensors"
-        # copies: what is loaded may be the file itself, which is about to be replaced
-        earlier = {name: x.clone() for name, x in load_file(path).items()} if path.is_file() else {}
-        save_file(earlier | {name: -s["log_density"][:_KEPT].clone() for name, s in energies.items()}, path)
-    return found
+        kept = directory.energies() | {name: -s["log_density"][:_KEPT].clone() for name, s in energies.items()}
+        checksum = directory.write_tensors("model/energies.safetensors", kept)
+        result["checksums"] = before.get("checksums", {}) | {"energies": checksum}
+    return result
 
 
 def _other_images(

@@ -33,7 +33,7 @@ def make_logger(wish: str, run: Path) -> Logger:
     module, _, name = path.rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a module of someone else's may fail in any way
         raise UserError(
             f"--logger takes tensorboard or the path of a Fabric logger such as lightning_fabric.loggers.CSVLogger, "
             f"got {wish!r}: {error}"
@@ -42,7 +42,9 @@ def make_logger(wish: str, run: Path) -> Logger:
         raise UserError(f"--logger {path} must be a Fabric logger, a lightning_fabric.loggers.Logger, got {kind!r}")
     try:
         return kind(**dict(_option(option, wish) for option in options.split(",") if option))
-    except TypeError as error:
+    except UserError:
+        raise
+    except Exception as error:
         raise UserError(f"--logger {wish}: {error}; give what it needs as {path}:key=value,key=value") from None
 
 
@@ -56,4 +58,7 @@ def _option(text: str, wish: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--logger takes options as key=value, got {text!r} in {wish!r}")
-    return key.strip(), yaml.safe_load(value)
+    try:
+        return key.strip(), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--logger {wish}: the value of {key.strip()!r} must be YAML, got {value!r}") from None

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gedi.config import Config, Settings, merge
+from gedi.config import Config
 from gedi.errors import UserError, unknown
+from gedi.settings import Settings, merge
 
 _NO_RULE: Settings = {"rule": None, "prior": "uniform"}
 
@@ -17,7 +18,7 @@ class Method:
     Attributes:
         about: in a sentence.
         terms: the terms of the last stage, with their weights, in place of the preset's; None keeps the preset's.
-        without: terms and moves left out, by their kind.
+        without: terms, of the density too, and moves left out, by their kind.
         density: whether there is one.
         first_stage: whether the density is trained before the clusters, where the preset does.
         settings: what else differs.
@@ -34,8 +35,9 @@ class Method:
 METHODS: dict[str, Method] = {
     "gedi": Method("everything that the preset lists"),
     "jem": Method(
-        "the density alone, in both stages",
+        "the energy by its own samples and nothing else, in both stages",
         terms={},
+        without=("denoising",),
         settings={"n_init": 1, "model": {"finer": 0}, "density": {"own_encoder": False}},
     ),
     "barlow": Method(
@@ -89,23 +91,18 @@ METHODS: dict[str, Method] = {
     ),
 }
 _REFRESH_OF_LIVE_WALKS = 100
+#: JEM's chains: nothing refuses a move, some begin anew.
+_SGLD: Settings = {"metropolis": False, "teleports": 0, "reinit": 0.05}
 
 
 def with_method(config: Config) -> Config:
     """The config with its method's changes applied; stages left without terms are left out."""
     if config.method not in METHODS:
         raise unknown("method", config.method, METHODS)
-    method, settings = METHODS[config.method], config.model_dump()
     if config.method == "gedi":
         return config
-    changes = dict(method.settings)
-    if not method.density:
-        changes["density"] = {"kind": "none"}
-    elif config.density.kind != "energy":
-        changes.pop("density", None)  # an encoder of its own is a setting of the energy
-    if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:
-        changes = merge(changes, {"walk": {"refresh": _REFRESH_OF_LIVE_WALKS}})
-    changed = merge(settings, changes)
+    method = METHODS[config.method]
+    changed = merge(config.model_dump(), changes_of(config))
     *_, last = config.stages
     for name in config.stages:
         if name != last and not method.first_stage:
@@ -123,6 +120,21 @@ def with_method(config: Config) -> Config:
     return found
 
 
+def changes_of(config: Config) -> Settings:
+    """What a config's method sets in it beside its terms, whatever it was before."""
+    method = METHODS[config.method]
+    changes = dict(method.settings)
+    if not method.density:
+        changes["density"] = {"kind": "none"}
+    elif config.density.kind != "energy":
+        changes.pop("density", None)  # an encoder of its own is a setting of the energy
+    if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:
+        changes = merge(changes, {"walk": {"refresh": _REFRESH_OF_LIVE_WALKS}})
+    if config.method == "jem" and getattr(config.density, "metropolis", False):
+        changes = merge(changes, {"density": _SGLD})
+    return changes
+
+
 def _stage(method: Method, stage: Settings, parts: Settings, *, last: bool) -> Settings:
     """A stage with the method's terms in place of its own; how they are set is the preset's."""
     terms, moves = stage["terms"], stage["moves"]
@@ -131,11 +143,12 @@ def _stage(method: Method, stage: Settings, parts: Settings, *, last: bool) -> S
         terms = {kind: {**parts.get(kind, {}), "weight": weight} for kind, weight in method.terms.items() if last}
     kept = {name: term for name, term in terms.items() if term.get("kind", name) not in method.without}
     moves = {name: move for name, move in moves.items() if move.get("kind", name) not in method.without}
-    return {**stage, "terms": kept, "moves": moves, "density": stage["density"] if method.density else {}}
+    density = {name: weight for name, weight in stage["density"].items() if name not in method.without}
+    return {**stage, "terms": kept, "moves": moves, "density": density if method.density else {}}
 
 
 def has_clusters(config: Config) -> bool:
-    """Whether the method trains a cluster head at all."""
+    """Whether the method trains a cluster head at all; else k-means speaks for it, see :mod:`gedi.assess`."""
     return any(
         term.shapes == "clusters" and term.weight > 0
         for stage in config.stages.values()

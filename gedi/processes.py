@@ -14,20 +14,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gedi.errors import UserError
+from gedi.errors import EndedElsewhere, ProcessLost
 
 T = TypeVar("T")
 
 #: How the back ends tell that a process is gone; they have no common exception for it.
 _GONE = ("closed by peer", "reset by peer", "broken pipe", "connection refused", "timed out", "connection was likely")
-
-
-class EndedElsewhere(UserError):
-    """Another process of the run has failed and said why; this one only ends."""
-
-
-class ProcessLost(RuntimeError):
-    """Another process of the run is gone, without a word."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ from typing import Any
 
 Path = tuple[str, ...]
 
+#: Of settings, as complete files have it; those of 0.1 have none.
+VERSION_KEY, VERSION = "version", 2
+
 _CLUSTER: dict[str, tuple[str, ...]] = {
     "view_noise": ("augment.noise",),
     "epsilon_start": ("parts.swapped.epsilon_start",),

@@ -24,14 +24,17 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
         raise UserError(f"constraint.path must name a file, but {settings.path!r} is not there")
     if settings.rule == "cnf":
         return Constraint.from_cnf(Path(settings.path), variables=[symbols] * settings.variables)
-    constraint = Constraint.from_problog(Path(settings.path).read_text(), settings.query)
+    constraint = Constraint.from_problog(Path(settings.path), settings.query)  # a stranger's: it loads nothing
     if constraint.queries is not None:
         raise UserError(f"constraint.query must name one of {', '.join(constraint.queries)}")
     return constraint
 
 
 def check_constraint(constraint: Constraint, symbols: int, group_size: int, groups: int) -> None:
-    """A constraint must speak of groups as they come, and of the symbols there are."""
+    """A constraint must be one, and speak of groups as they come and of the symbols there are."""
+    if not isinstance(constraint, Constraint):
+        raise UserError(f"constraint must be a gedi.logic.Constraint, got {type(constraint).__name__}")
+    constraint.one_query("training")
     if len(constraint.domains) != group_size:
         raise UserError(
             f"a constraint over {len(constraint.domains)} variables needs groups of as many points, got groups of "

@@ -2,48 +2,78 @@
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
+from filelock import FileLock, Timeout
 from lightning_fabric import Fabric
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from gedi.assess import assess
-from gedi.building import build_model, build_stages, context_of, initial_distribution, trainer_settings
-from gedi.checkpoints import Checkpoints, write_whole, writing
+from gedi.building import (
+    build_model,
+    build_stages,
+    cluster_loss_range,
+    context_of,
+    initial_distribution,
+    trainer_settings,
+)
+from gedi.checkpoints import Checkpoints, Unusable, write_whole, writing
 from gedi.config import Config, parse, to_yaml
-from gedi.data import Dataset
+from gedi.data import Dataset, differences, fingerprint
 from gedi.densities.density import Place
 from gedi.devices import make_fabric
-from gedi.errors import DivergenceError, UserError
-from gedi.evaluation import density_verdict
+from gedi.errors import DivergenceError, EndedElsewhere, UserError
+from gedi.evaluation import density_check
+from gedi.footprint import check_data, check_training
+from gedi.judge import judge
 from gedi.loggers import figures
 from gedi.logic import Constraint
-from gedi.methods import has_clusters, with_method
+from gedi.methods import has_clusters, has_density, with_method
 from gedi.nn import Model
 from gedi.nn.compiled import compile_encoder
-from gedi.processes import EndedElsewhere, Processes
+from gedi.presets import check_preset
+from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
+from gedi.run_files import (
+    Evaluation,
+    Fingerprint,
+    Results,
+    Shape,
+    checksum_of,
+    read_json,
+    read_lines,
+    read_tensors,
+    refuse,
+)
 from gedi.sampling import Box
 from gedi.sources import data_box, load_data
+from gedi.trained import check_method
 from gedi.training import Trainer
+from gedi.training.restoring import Misfit, refuse_misfit
+from gedi.yaml_text import LONGEST, read_yaml
 
 # A checkpoint is written when either is over.
 CHECKPOINT_EVERY = 500  # iterations
 CHECKPOINT_SECONDS = 60.0
+FIRST_CHECKPOINT_SECONDS = 5.0  # the first one comes early, and each waits twice as long as the one before
+THREADS = "threads.json"  # of a run whose threads were measured or asked for: see gedi.threads
 _PATIENCE = 0.5  # seconds that someone who asks the training to stop may have to wait
+_LOCK = ".lock"
+_ALONE = Processes()
 _VERSIONED = ("gedi-learn", "torch", "numpy", "scikit-learn", "lightning-fabric")
 Record = dict[str, Any]
 
@@ -53,32 +83,25 @@ class Stopped(KeyboardInterrupt):
 
 
 class RunDirectory:
-    """The files of a run. Nothing is written before everything given has been checked."""
+    """The files of a run. Nothing is written before everything given has been checked.
+
+    Who writes holds its lock, ``.lock``: of two that would, the second is refused. The system lets go of the lock of a
+    process that is gone, so the file is no obstacle. Reading needs no lock.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = Checkpoints(path / "checkpoints")
+        self._lock = FileLock(path / _LOCK, timeout=0)
 
     @classmethod
     def create(cls, path: str | Path, *, overwrite: bool = False) -> "RunDirectory":
         """A new directory; one that holds a run already is refused, or replaced if so told."""
-        path = Path(path)
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out must name a directory, but {str(path)!r} is a file")
-        # a run that was killed at its very first write leaves nothing but this
-        occupied = path.is_dir() and any(entry.name != "config.yaml.tmp" for entry in path.iterdir())
-        if occupied and not overwrite:
-            raise UserError(
-                f"--out {str(path)!r} already holds files: choose another directory, go on with --resume, "
-                f"or replace it with --overwrite"
-            )
-        if occupied and not (path / "config.yaml").is_file():
-            raise UserError(f"--overwrite only replaces a run, and {str(path)!r} holds no config.yaml")
-        _check_writable(path)
-        if occupied:
-            _empty(path)
-        path.mkdir(parents=True, exist_ok=True)
-        return cls(path)
+        directory = cls(Path(path))
+        directory._check_free(overwrite)
+        with directory.held():
+            directory._make_empty(overwrite)
+        return directory
 
     @classmethod
     def open(cls, path: str | Path) -> "RunDirectory":
@@ -87,6 +110,68 @@ class RunDirectory:
         if not (path / "config.yaml").is_file():
             raise UserError(f"{str(path)!r} is not a run: it holds no config.yaml")
         return cls(path)
+
+    @contextmanager
+    def held(self, processes: Processes = _ALONE) -> Iterator[None]:
+        """Nobody else writes here meanwhile. Of several processes of one run the first one holds it for all."""
+        processes.of_first(self._hold)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def claimed(self, config: Config, processes: Processes, *, resume: bool, overwrite: bool) -> Iterator[None]:
+        """Held to run these settings in: made, emptied, or as it is if the run shall go on."""
+        go_on = processes.of_first(lambda: self._check_claim(config, resume, overwrite))
+        with self.held(processes):
+            processes.of_first(lambda: None if go_on else self._make_empty(overwrite))
+            yield
+
+    def _check_claim(self, config: Config, resume: bool, overwrite: bool) -> bool:
+        """Whether the run goes on; it may begin if it does not."""
+        if not resume or not (self.path / "config.yaml").is_file():
+            self._check_free(overwrite)
+            if resume:
+                say(f"{str(self.path)!r} holds no run yet: it starts anew")
+            return False
+        if self.config() != config:
+            raise UserError(f"--resume needs the settings the run began with: see {str(self.path / 'config.yaml')!r}")
+        return True
+
+    def _check_free(self, overwrite: bool) -> None:
+        path = self.path
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out must name a directory, but {str(path)!r} is a file")
+        if self._occupied and not overwrite:
+            raise UserError(
+                f"--out {str(path)!r} already holds files: choose another directory, go on with --resume, "
+                f"or replace it with --overwrite"
+            )
+        if self._occupied and not (path / "config.yaml").is_file():
+            raise UserError(f"--overwrite only replaces a run, and {str(path)!r} holds no config.yaml")
+        _check_writable(path)
+
+    def _make_empty(self, overwrite: bool) -> None:
+        self._check_free(overwrite)  # again: another may have begun a run before this one had the lock
+        if self._occupied:
+            _empty(self.path)
+
+    @property
+    def _occupied(self) -> bool:
+        # a run that was killed at its very first write leaves nothing but these
+        left = (THREADS, f"{THREADS}.tmp", "config.yaml.tmp", _LOCK)
+        return self.path.is_dir() and any(entry.name not in left for entry in self.path.iterdir())
+
+    def _hold(self) -> None:
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise UserError(
+                    f"{str(self.path)!r} is in use by another process: wait until it ends, or choose another directory"
+                ) from None
 
     def config(self) -> Config:
         """The run's complete settings."""
@@ -97,43 +182,74 @@ class RunDirectory:
         path = self.path / "results.json"
         if not path.is_file():
             raise UserError(f"{str(self.path)!r} has no results yet: finish it with gedi run --resume")
-        results: Record = json.loads(path.read_text())
-        return results
+        return read_json(path, Results)
 
     def evaluation(self) -> Record:
         """What ``gedi evaluate`` measured so far."""
         path = self.path / "evaluation.json"
-        found: Record = json.loads(path.read_text()) if path.is_file() else {}
-        return found
+        return read_json(path, Evaluation, "remove it, and gedi evaluate measures again") if path.is_file() else {}
 
     def metrics(self) -> list[Record]:
         """The logged steps."""
-        path = self.path / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+        return read_lines(self.path / "metrics.jsonl")
+
+    def fingerprint(self) -> Record | None:
+        """What the run's data were; None of runs of 0.1.0, which did not keep it."""
+        path = self.path / "data.json"
+        if path.is_file():
+            return read_json(path, Fingerprint, "put back a copy, or run it again with --overwrite")
+        found: Record | None = self.results().get("fingerprint") if (self.path / "results.json").is_file() else None
+        return found
+
+    def data(self, data_dir: str | Path | None = None) -> Dataset:
+        """The run's data, read again; refused if they are others by now."""
+        config = with_method(self.config())
+        data = load_data(config, Streams(config.seed), data_dir)
+        self.check_data(data)
+        return data
+
+    def check_data(self, data: Dataset) -> Record:
+        """Refuse data that are not those the run began with, and say what differs.
+
+        Returns:
+            Their fingerprint.
+        """
+        now, then = fingerprint(data), self.fingerprint()
+        changed = [] if then is None else differences(then, now)
+        if changed:
+            raise UserError(
+                f"the data are not those that the run in {str(self.path)!r} began with: {'; '.join(changed)}; put them "
+                f"back, or run anew with --overwrite or another --out"
+            )
+        return now
 
     def write(self, name: str, text: str) -> None:
         """Write a file whole or not at all."""
         write_whole(self.path / name, text.encode())
 
-    def write_tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
-        """Write tensors as safetensors, whole or not at all."""
-        write_whole(self.path / name, save({key: x.contiguous() for key, x in tensors.items()}))
+    def write_tensors(self, name: str, tensors: dict[str, Tensor]) -> str:
+        """Write tensors as safetensors, whole or not at all, and return the checksum to keep."""
+        content = save({key: x.contiguous() for key, x in tensors.items()})
+        write_whole(self.path / name, content)
+        return checksum_of(content)
 
     def append_metrics(self, record: Record) -> None:
         """One line of ``metrics.jsonl``."""
         with writing(self.path), (self.path / "metrics.jsonl").open("a") as lines:
             lines.write(json.dumps(record) + "\n")
 
-    def trim_metrics(self, keep: int) -> int:
-        """Forget lines logged after the checkpoint that a resumed run starts from, the last of which may be cut short.
-
-        Returns:
-            How many lines are left.
-        """
+    def check_metrics(self, keep: int) -> None:
+        """The lines logged before a checkpoint must all be there."""
         path = self.path / "metrics.jsonl"
-        lines = path.read_text().splitlines(keepends=True)[:keep] if path.is_file() else []
-        self.write("metrics.jsonl", "".join(lines))
-        return len(lines)
+        there = len(read_lines(path, keep))
+        if there < keep:
+            refuse(path, f"of {keep} lines {there} are left", "put back a copy, or start anew with --overwrite")
+
+    def trim_metrics(self, keep: int) -> None:
+        """Forget lines logged after the checkpoint that a resumed run starts from; the last may be cut short."""
+        path = self.path / "metrics.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)[:keep] if keep else []
+        write_whole(path, b"".join(lines))
 
     def save_checkpoint(self, state: Record) -> None:
         """The trainer's state, whole or not at all; the one before is kept."""
@@ -141,16 +257,20 @@ class RunDirectory:
             os.fsync(lines.fileno())  # the lines that the state says are there
         self.checkpoints.save(state)
 
-    def load_checkpoint(self) -> Record | None:
-        """The trainer's state, or None before the first checkpoint. A damaged one is passed over, and said."""
-        state = self.checkpoints.load()
-        for path in self.checkpoints.damaged:
-            print(f"gedi: {str(path)!r} is damaged; the checkpoint before it is used", file=sys.stderr)
+    def load_checkpoint(self, check: Callable[[Record], None] = lambda state: None) -> Record | None:
+        """The trainer's state, or None before the first checkpoint. A bad one is passed over, and said.
+
+        Args:
+            check: raises :class:`~gedi.checkpoints.Unusable` where a state is not one to go on from.
+        """
+        state = self.checkpoints.load(check)
+        for path, why in self.checkpoints.damaged.items():
+            say(f"{str(path)!r} {why}; the checkpoint before it is used")
         return state
 
     def save_model(self, prepared: "Prepared") -> None:
         """Weights as safetensors, and what it takes to build the network again."""
-        self.write_tensors("model/model.safetensors", prepared.trainer.model.state_dict())
+        checksum = self.write_tensors("model/model.safetensors", prepared.trainer.model.state_dict())
         shape = {
             "shape": list(prepared.data.train.shape[1:]),
             "clusters": prepared.clusters,
@@ -158,6 +278,7 @@ class RunDirectory:
             "high": prepared.box.high.tolist(),
             "config": prepared.method_config.model_dump(mode="json"),
             "own_encoder": prepared.own_encoder,
+            "checksum": checksum,
         }
         self.write("model/config.json", json.dumps(shape))
 
@@ -165,21 +286,67 @@ class RunDirectory:
     def needs_encoder(self) -> bool:
         """Whether the run was trained with an encoder of one's own, which no file describes."""
         path = self.path / "model" / "config.json"
-        return path.is_file() and bool(json.loads(path.read_text()).get("own_encoder", False))
+        return path.is_file() and bool(read_json(path, Shape).get("own_encoder", False))
 
     def load_model(self, encoder: nn.Module | None = None) -> tuple[Model, Box]:
         """The trained network and the box its density lives in; a run with an encoder of one's own wants it again."""
-        folder = self.path / "model"
-        if not (folder / "model.safetensors").is_file():
+        weights, path = (self.path / "model" / name for name in ("model.safetensors", "config.json"))
+        if not weights.is_file():
             raise UserError(f"{str(self.path)!r} has no model yet: finish it with gedi run --resume")
-        shape = json.loads((folder / "config.json").read_text())
-        if self.needs_encoder and encoder is None:
+        built = read_json(path, Shape)
+        if built.get("own_encoder") and encoder is None:
             raise UserError(
                 f"{str(self.path)!r} was trained with an encoder of your own: give one like it to load_model(encoder)"
             )
-        model = build_model(parse(shape["config"]), shape["shape"], shape["clusters"], Streams(0), encoder)
-        model.load_state_dict(load_file(folder / "model.safetensors"))
-        return model.eval(), Box(torch.tensor(shape["low"]), torch.tensor(shape["high"]))
+        own = with_method(self.config()) if (self.path / "config.yaml").is_file() else None
+        try:
+            config, shape = parse(built["config"]), tuple(built["shape"])
+            if own is not None and config != own:
+                raise UserError("its settings are not those of config.yaml")
+            box = Box(torch.tensor(built["low"]), torch.tensor(built["high"]))
+            if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low < box.high).all():
+                raise UserError(f"low and high must be the ends of a box of shape {shape}")
+            check_training(config, shape, 1, built["clusters"])
+            model = build_model(config, shape, built["clusters"], Streams(0), encoder)
+        except (ValueError, TypeError, RuntimeError) as error:
+            refuse(path, str(error).splitlines()[0])
+        tensors = read_tensors(weights, built.get("checksum"))
+        try:
+            model.load_state_dict(tensors)
+        except RuntimeError:  # whose message has a line for each tensor
+            refuse(weights, f"its weights are not those of the network in {path.name}")
+        return model.eval(), box
+
+    def points(self) -> dict[str, Tensor]:
+        """What the assessment kept for pictures: clusters of the test points; samples; points or images and theirs."""
+        path, config = self.path / "model" / "points.safetensors", with_method(self.config())
+        found = read_tensors(path, self.results().get("checksums", {}).get("points"))
+        needed = {"predicted"} | ({"samples"} if has_density(config) else set())
+        needed |= {"images", "shown"} if config.model.encoder != "mlp" else set()
+        if lacking := sorted(needed - set(found)):
+            refuse(path, f"it holds no {', '.join(lacking)}")
+        shown = [found[name] for name in ("images", "test", "shown", "shown_labels") if name in found]
+        if found["predicted"].dim() != 1 or len({len(x) if x.dim() else 0 for x in shown}) > 1:
+            refuse(path, "it must hold one cluster for each point")
+        return found
+
+    def energies(self) -> dict[str, Tensor]:
+        """What ``gedi evaluate`` kept for pictures: energies of its own test images and of other sets."""
+        path = self.path / "model" / "energies.safetensors"
+        cure = "remove it, and gedi evaluate --part ood measures again"
+        return (
+            read_tensors(path, self.evaluation().get("checksums", {}).get("energies"), cure) if path.is_file() else {}
+        )
+
+
+def default_directory(config: Config) -> Path:
+    """Where a run goes that is not told where: a folder in ``runs``, as no name in it can lead elsewhere."""
+    return Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
+
+
+def say(text: str) -> None:
+    """A word to the user that is no result."""
+    print(f"gedi: {text}", file=sys.stderr)
 
 
 def load_config(path: str | Path) -> Config:
@@ -190,9 +357,11 @@ def load_config(path: str | Path) -> Config:
 def load_settings(path: str | Path) -> dict[str, Any]:
     """The settings in a YAML file, unchecked."""
     try:
-        settings = yaml.safe_load(Path(path).read_text())
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
+    settings = read_yaml(text, repr(str(path)))
     if not isinstance(settings, dict):
         raise UserError(f"{str(path)!r} must hold sections and keys, got {type(settings).__name__}")
     return settings
@@ -236,12 +405,17 @@ def prepare(
         encoder: a module of your own (n, *shape) -> (n, h) in place of the one the config names. It should have no
             batch norm: an image's energy must not depend on its neighbours.
     """
+    check_preset(config.preset)
+    check_method(config)
     method_config = with_method(config)
     streams = Streams(config.seed)
-    data = load_data(config, streams, data_dir) if data is None else data
+    if data is None:
+        check_data(config)
+        data = load_data(config, streams, data_dir)
     clusters = config.model.clusters or data.clusters
     if clusters is None:
         raise UserError("data without labels need model.clusters, the number of clusters to find")
+    check_training(method_config, data.train.shape[1:], len(data.train), clusters)
     # for the figures a rule counts even where the method does without it
     constraint = constraint or build_constraint(config.constraint, clusters)
     if constraint is not None:
@@ -290,6 +464,7 @@ def train(
     """
     trainer, processes = prepared.trainer, prepared.trainer.processes
     few, since, saved = 1, 0, time.monotonic()  # iterations until the next look, and since the last checkpoint
+    wait = FIRST_CHECKPOINT_SECONDS
     while not trainer.course.over:
         began = time.monotonic()
         few = min(few, CHECKPOINT_EVERY - since)
@@ -297,14 +472,14 @@ def train(
         now = time.monotonic()
         since += few
         few = max(1, min(2 * few, int(few * _PATIENCE / max(now - began, 1e-6))))
-        due = since >= CHECKPOINT_EVERY or now - saved >= CHECKPOINT_SECONDS
+        due = since >= CHECKPOINT_EVERY or now - saved >= min(wait, CHECKPOINT_SECONDS)
         # the first process's clock counts, and who asks any of them to stop asks all
         everyone = processes.of_all((few, due, stop()))
         (few, due, _), stopped = everyone[0], any(asked for _, _, asked in everyone)
         if stopped or due or trainer.course.over:
             state = trainer.state_dict()
             processes.of_first(partial(checkpoint, state))
-            since, saved = 0, time.monotonic()
+            since, saved, wait = 0, time.monotonic(), 2 * wait
         if stopped:
             raise Stopped
     trainer.finish()
@@ -327,19 +502,19 @@ def execute(
         on_log: takes each record as it is logged.
         stop: whether the training shall stop; see :func:`train`.
     """
+    with directory.held(prepared.trainer.processes):
+        return _execute(prepared, directory, on_log, stop)
+
+
+def _execute(
+    prepared: Prepared, directory: RunDirectory, on_log: Callable[[Record], None], stop: Callable[[], bool]
+) -> Record:
     began = time.perf_counter()
     config, trainer, processes = prepared.config, prepared.trainer, prepared.trainer.processes
-    state = processes.of_first(lambda: _begin(config, directory))
+    print_of_data, state = processes.of_first(lambda: _begin(prepared, directory))
     logged, spent = (0, 0.0) if state is None else (state["logged"], state["spent"])
     if state is not None:
-        try:
-            trainer.load_state_dict(state)
-        except KeyError as error:
-            raise UserError(
-                f"the checkpoint in {str(directory.path)!r} lacks {error}, as another version of gedi wrote it: go on "
-                f"with that version, or start anew with --overwrite"
-            ) from error
-    logged = processes.of_first(lambda: directory.trim_metrics(logged))
+        trainer.load_state_dict(state)
 
     def log(record: Record) -> None:
         nonlocal logged
@@ -350,7 +525,8 @@ def execute(
         on_log(record)
 
     def checkpoint(state: Record) -> None:
-        directory.save_checkpoint({**state, "logged": logged, "spent": spent + time.perf_counter() - began})
+        own = {"config": _plain(config), "logged": logged, "spent": spent + time.perf_counter() - began}
+        directory.save_checkpoint({**state, **own})
 
     if processes.first:
         trainer.on_log = log
@@ -367,10 +543,12 @@ def execute(
     directory.save_model(prepared)
     assessing = time.perf_counter()
     metrics, points = _assess(prepared)
-    directory.write_tensors("model/points.safetensors", points)
+    checksum = directory.write_tensors("model/points.safetensors", points)
     losses = trainer.course.selection_losses
+    interventions = sum(record.get("event") == "guard" for record in directory.metrics())
     now = time.perf_counter()
     results: Record = {
+        "verdict": _judge(prepared, metrics, interventions),
         "preset": config.preset,
         "method": config.method,
         "seed": config.seed,
@@ -378,25 +556,67 @@ def execute(
         "source": prepared.data.source,
         "clusters_by": "cluster head" if has_clusters(prepared.method_config) else "k-means on test features",
         "metrics": metrics,
-        "density": density_verdict(metrics) if "sample_1nn" in metrics else None,
+        "density": density_check(metrics) if "sample_1nn" in metrics else None,
         "restarts": {
             "selection_losses": losses,
             "chosen": losses.index(min(losses)) if losses else None,
             "good_enough": trainer.settings.good_enough,
         },
-        "interventions": sum(record.get("event") == "guard" for record in directory.metrics()),
+        "interventions": interventions,
         "temperature": prepared.trainer.density.temperature,
         "processes": processes.size,
         "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
         "versions": versions(),
+        "fingerprint": print_of_data,
+        "checksums": {"points": checksum},
     }
     directory.write("results.json", json.dumps(results, indent=2) + "\n")
     return results
 
 
-def _begin(config: Config, directory: RunDirectory) -> Record | None:
-    directory.write("config.yaml", to_yaml(config))
-    return directory.load_checkpoint()
+def _begin(prepared: Prepared, directory: RunDirectory) -> tuple[Record, Record | None]:
+    """The fingerprint of the data and the state to go on from; whatever does not fit is refused before any write."""
+    begun = (directory.path / "config.yaml").is_file()
+    if begun and directory.config() != prepared.config:
+        raise UserError(f"{str(directory.path)!r} holds a run with other settings: choose another directory")
+    found = directory.check_data(prepared.data)
+    known = directory.fingerprint() is not None
+    state = directory.load_checkpoint(partial(_check_state, prepared))
+    logged = 0 if state is None else state["logged"]
+    directory.check_metrics(logged)
+    if not begun:
+        directory.write("config.yaml", to_yaml(prepared.config))
+    elif state is None:
+        say(f"{str(directory.path)!r} has no checkpoint yet: it starts anew")
+    elif not known:
+        say(f"{str(directory.path)!r} kept no fingerprint of its data: that they are the same is taken on trust")
+    if not known:
+        directory.write("data.json", json.dumps(found, indent=2) + "\n")
+    directory.trim_metrics(logged)
+    return found, state
+
+
+def _check_state(prepared: Prepared, state: Record) -> None:
+    """A checkpoint must be of this very run."""
+    try:
+        for name, kind in (("logged", int), ("spent", float)):
+            if not isinstance(state.get(name), kind):
+                raise Misfit(f"lacks {name!r}, as another version of gedi may have written it")
+        own = _plain(prepared.config)
+        if state.get("config", own) != own:  # checkpoints of 0.1.0 do not say
+            raise Misfit("is of a run with other settings")
+        if state["logged"] < 0 or not 0 <= state["spent"] < math.inf:
+            raise Misfit("has a wrong 'logged' or 'spent'")
+        refuse_misfit(prepared.trainer, state)
+    except Misfit as error:
+        raise Unusable(str(error)) from None
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:  # of a kind that none foresaw
+        raise Unusable("does not fit this run") from error
+
+
+def _plain(config: Config) -> Record:
+    plain: Record = config.model_dump(mode="json")
+    return plain
 
 
 def assess_run(prepared: Prepared) -> Record:
@@ -414,6 +634,19 @@ def _assess(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.streams,
         prepared.constraint,
         prepared.trainer.samples,
+    )
+
+
+def _judge(prepared: Prepared, metrics: Record, interventions: int) -> Record:
+    return judge(
+        prepared.method_config,
+        metrics,
+        clusters=prepared.clusters,
+        test_points=len(prepared.data.test),
+        selection_losses=prepared.trainer.course.selection_losses,
+        loss_range=cluster_loss_range([leg.stage for leg in prepared.trainer.course.legs]),
+        interventions=interventions,
+        constraint=prepared.constraint,
     )
 
 
@@ -442,6 +675,6 @@ def _empty(path: Path) -> None:
     for entry in path.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
-        elif entry.name != "config.yaml":
+        elif entry.name not in ("config.yaml", _LOCK):
             entry.unlink()
     (path / "config.yaml").unlink()

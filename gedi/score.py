@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from gedi.precision import no_autocast
 from gedi.types import EnergyFn
 
 
@@ -29,7 +30,8 @@ def energy_and_score(energy: EnergyFn, x: Tensor) -> tuple[Tensor, Tensor]:
         e = energy(x)
         if not e.requires_grad:  # a constant energy: flat everywhere
             return e, torch.zeros_like(x)
-        (gradient,) = torch.autograd.grad(e.sum(), x, create_graph=keep_graph, allow_unused=True)
+        with no_autocast():  # the way back has the precision of the way there
+            (gradient,) = torch.autograd.grad(e.sum(), x, create_graph=keep_graph, allow_unused=True)
         if gradient is None:
             return e, torch.zeros_like(x)
     return (e, -gradient) if keep_graph else (e.detach(), -gradient)

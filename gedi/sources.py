@@ -17,19 +17,22 @@ from gedi.data import (
     ScaledRows,
     Shards,
     StoredImages,
+    Wishes,
     addition_dataset,
     draw_toy,
-    load_arrays,
     load_digits,
     load_folder,
     load_image_arrays,
     load_images,
+    load_points,
     load_shards,
 )
 from gedi.errors import UserError
 from gedi.random import Streams
 from gedi.sampling import Box
 from gedi.types import Points
+
+_FEWEST = 5  # rows of a file: a fifth is for the test
 
 
 def load_data(config: Config, streams: Streams, data_dir: str | Path | None = None) -> Dataset:
@@ -131,11 +134,15 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
     d = config.data
     if d.path is None:
         raise UserError("data.name=file needs data.path, a .npy, .npz or .csv file")
-    x, y = load_arrays(d.path)
-    Dataset(d.path, x, x)  # refuses bad rows by their number in the file
+    table = load_points(d.path, Wishes(d.label, d.id, d.drop, d.delimiter))
+    x, y = table.points, table.labels
     size = d.group_size
     if len(x) % size:
         raise UserError(f"{d.path} must hold whole groups: {len(x)} rows are no multiple of data.group_size={size}")
+    if len(x) < _FEWEST * size:
+        raise UserError(
+            f"{d.path} must hold at least {_FEWEST} {'rows' if size == 1 else 'groups'}, got {len(x) // size}"
+        )
     groups = torch.randperm(len(x) // size, generator=torch.Generator().manual_seed(streams.seed))
     order = (groups[:, None] * size + torch.arange(size)).flatten()
     kept = max(1, len(groups) // 5) * size
@@ -149,6 +156,8 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
         None if y is None else y[test],
         group_size=size,
         groups=len(train) // size if size > 1 else 0,
+        source="; ".join(table.notes),
+        notes=table.notes,
     )
 
 

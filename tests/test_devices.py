@@ -1,14 +1,12 @@
 """Where a run is computed: what is refused before anything starts, and how processes are counted."""
 
-import os
-
 import pytest
 import torch
 from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy
 from lightning_fabric.utilities.rank_zero import rank_zero_only
 
 from gedi.config import override, parse
-from gedi.devices import make_fabric, share_cores
+from gedi.devices import make_fabric, processes_here
 from gedi.errors import UserError
 from gedi.presets import preset
 from gedi.runs import prepare
@@ -56,15 +54,11 @@ def test_torchrun_says_how_many_there_are(monkeypatch):
     assert (fabric.world_size, fabric.global_rank) == (8, 5)
 
 
-def test_cores_are_shared_among_the_processes_of_a_machine(monkeypatch):
-    before = torch.get_num_threads()
-    monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    try:
-        for devices, threads, expected in ((1, None, 6), (2, None, 3), (7, None, 1), (2, 1, 1)):
-            share_cores(devices, threads)
-            assert torch.get_num_threads() == expected
-    finally:
-        torch.set_num_threads(before)
+def test_processes_of_a_machine_are_what_torchrun_says_or_what_was_given(monkeypatch):
+    assert processes_here(3) == 3
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "4", "WORLD_SIZE": "8"}.items():
+        monkeypatch.setenv(name, value)
+    assert processes_here(1) == 4
 
 
 def test_the_state_of_a_run_has_the_scale_of_half_precision():

@@ -64,7 +64,7 @@ def run(trained):
 
 def test_every_part_is_measured_and_written(run):
     found = evaluate_run(run, against=["noise"], samples=30, limit=200)
-    assert set(found) == set(PARTS)
+    assert set(found) == {*PARTS, "checksums"}
     assert run.evaluation() == found
     probe = found["probe"]
     assert probe["recipe"] == "lbfgs"
@@ -216,9 +216,9 @@ def test_images_without_labels_have_no_probe_but_all_the_rest(tmp_path):
     with pytest.raises(UserError, match="a probe needs labels, and these images have none"):
         evaluate_run(run, parts=["probe"])
     found = evaluate_run(run, parts=["fid", "ood"], against=["digits"], samples=5)
-    assert set(found) == {"fid", "ood"}
+    assert set(found) == {"fid", "ood", "checksums"}
     assert found["ood"]["digits"]["images"] == [24, 500]
-    assert set(evaluate_run(run, against=["noise"], samples=5, limit=10)) == {"fid", "ood"}
+    assert set(evaluate_run(run, against=["noise"], samples=5, limit=10)) == {"fid", "ood", "checksums"}
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -260,8 +260,6 @@ def test_a_smaller_image_is_an_average_and_no_sample_of_pixels():
 
 @pytest.fixture
 def gedi(monkeypatch, capsys):
-    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)  # the tests after this one must not take every core
-
     def run(*args):
         monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
         with pytest.raises(SystemExit) as ended:
@@ -278,7 +276,7 @@ def test_the_program_evaluates_and_draws_again(gedi, run):
     assert (code, err) == (0, "")
     figures, _, report = out.rpartition("report: ")
     assert json.loads(figures) == run.evaluation()
-    assert set(run.evaluation()) == {"ood", "probe"}
+    assert set(run.evaluation()) == {"ood", "probe", "checksums"}
     assert report.strip() == str(run.path / "report.html")
     assert (run.path / "figures" / "energies.png").is_file()
     assert "Its own images and others" in (run.path / "report.html").read_text()

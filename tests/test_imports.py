@@ -9,12 +9,13 @@ import gedi
 
 PACKAGE = Path(gedi.__file__).parent
 LAYERS = {
-    "types": 0, "random": 0, "errors": 0, "score": 0.5, "processes": 0.5,
+    "types": 0, "random": 0, "errors": 0, "names": 0, "precision": 0, "memory": 0.5, "yaml_text": 0.5, "ending": 0.5,
+    "score": 0.5, "processes": 0.5,
     "logic": 1, "nn": 1, "losses": 1, "sampling": 1, "views": 1, "data": 1, "evaluation": 1,
     "training": 2,
-    "devices": 2.5, "config": 3, "methods": 4, "presets": 4, "rules": 4, "sources": 4,
-    "assess": 5, "checkpoints": 5.5, "loggers": 5.5, "runs": 6, "examine": 6.5, "report": 7, "tables": 8,
-    "bench": 8, "cli": 9, "__main__": 10,
+    "devices": 2.5, "config": 3, "methods": 4, "presets": 4, "rules": 4, "sources": 4, "footprint": 4, "parts": 4.5,
+    "assess": 5, "judge": 5, "checkpoints": 5.5, "run_files": 5.5, "loggers": 5.5, "runs": 6, "threads": 6.5,
+    "examine": 6.5, "report": 7, "completion": 7, "tables": 8, "bench": 8, "cli": 9, "__main__": 10,
 }  # fmt: skip
 
 
@@ -22,7 +23,7 @@ def imports_of(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "gedi":
             if node.module == "gedi":
-                yield from (alias.name for alias in node.names)
+                yield from (alias.name for alias in node.names if alias.name != "__version__")
             else:
                 yield node.module.split(".")[1]
         elif isinstance(node, ast.Import):

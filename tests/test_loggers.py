@@ -73,7 +73,7 @@ def test_the_flag_writes_events_beside_the_lines(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         sys, "argv", ["gedi", "run", "moons", "--out", str(tmp_path / "run"), *options, "--logger", "tensorboard"]
     )
-    monkeypatch.setattr(cli, "write_report", lambda directory: "nowhere")
+    monkeypatch.setattr("gedi.report.write_report", lambda directory: "nowhere")
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0

@@ -8,6 +8,7 @@ from gedi.config import ConstraintConfig
 from gedi.errors import UserError
 from gedi.logic import Constraint, sums_to
 from gedi.rules import build_constraint, check_constraint
+from gedi.training import constraint_term
 
 PROGRAM = """
 nn(net,[X],Y,[0,1,2,3]) :: digit(X,Y).
@@ -73,6 +74,19 @@ def test_a_program_with_several_queries_needs_one_of_them(tmp_path):
         built(rule="problog", path=str(tmp_path / "adds.pl"))
 
 
+def test_a_training_term_needs_one_query_too():
+    several = Constraint.from_problog(PROGRAM, ["adds(a,b,c)", "adds(b,c,a)"])
+    with pytest.raises(UserError, match="training needs one query"):
+        constraint_term(several)
+    constraint_term(several["adds(a,b,c)"])
+
+
+def test_a_program_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "adds.pl").write_bytes(b"\xff\xfea\x00")
+    with pytest.raises(UserError, match="cannot be read as UTF-8 text"):
+        built(rule="problog", path=str(tmp_path / "adds.pl"))
+
+
 def test_what_fits_passes():
     check_constraint(sums_to(2, range(10)), 10, 3, 100)
 
@@ -89,6 +103,12 @@ def test_what_fits_passes():
             *(3, 2, 50),
             r"the 3 symbols .*, got \[2, 3\] values; see model.clusters",
         ),
+        (
+            Constraint.from_problog(PROGRAM, ["adds(a,b,c)", "adds(b,c,a)"]),
+            *(10, 3, 50),
+            r"training needs one query: choose one as constraint\['adds\(a,b,c\)'\]",
+        ),
+        (lambda a, b, c: a + b == c, 10, 3, 50, "must be a gedi.logic.Constraint, got function"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(constraint, symbols, group_size, groups, message):

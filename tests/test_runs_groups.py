@@ -29,12 +29,6 @@ SMALL = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch):
-    """The program takes every core for images; the tests after this one must not."""
-    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
-
-
 @pytest.fixture
 def gedi(monkeypatch, capsys):
     def run(*args):

@@ -1,6 +1,7 @@
 import torch
 from torch import nn
 
+from gedi.precision import full_precision
 from gedi.score import energy_and_score, score
 
 
@@ -84,3 +85,14 @@ def test_an_energy_that_knows_its_score_is_asked_for_it():
     assert torch.equal(energy, x.sum(1))
     assert torch.equal(s, 5 * x)
     assert torch.equal(score(Known(), x), 5 * x)
+
+
+def test_an_energy_in_half_precision_has_a_score_in_that_of_the_points():
+    way = torch.randn(2, 50, 3)  # a quadratic form whose way back is a product of matrices
+    energy = full_precision(lambda x: (x @ way[0].t() @ way[1]).square().sum(1))
+    x = torch.randn(20, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        e, s = energy_and_score(energy, x)
+    exact = energy_and_score(energy, x)
+    assert torch.equal(e, exact[0])
+    assert torch.equal(s, exact[1])

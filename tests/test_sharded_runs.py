@@ -220,7 +220,6 @@ def test_a_table_in_shards_is_learnt_from_and_judged_by_some_of_its_rows(tmp_pat
 
 
 def test_a_preset_runs_on_shards_from_the_command_line(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # the program would take them all
     sets = [piece for setting in TINY for piece in ("--set", setting)]
     where = ["--set", "data.name=shards", "--set", f"data.path={folder}", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, ["run", "mnist", *sets, *where])

@@ -104,7 +104,7 @@ def test_a_cell_that_diverges_is_reported_and_not_hidden(tiny, tmp_path):
 def test_profiles_do_not_mix_in_one_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_run_missing", lambda *args: None)
     write_table("toy", profile="laptop", seeds=range(1), out=tmp_path)
-    with pytest.raises(UserError, match="holds the laptop profile"):
+    with pytest.raises(UserError, match="holds the 'laptop' profile"):
         write_table("toy", profile="paper", seeds=range(1), out=tmp_path)
 
 
@@ -133,7 +133,7 @@ def test_missing_cells_are_run_by_another_process_and_the_table_is_written_after
 def test_a_line_says_mean_and_spread_and_how_many_diverged():
     runs = [{"metrics": {"nmi": x}, "seconds": {"total": 10 * x}} for x in (0.5, 0.7)] + [{"diverged": "at once"}]
     group = engine.Group(runs)
-    assert group.figure("nmi") == "0.600 ± 0.100"
+    assert group.figure("nmi") == "0.600 ± 0.141"  # 0.1 * sqrt(2): two runs have one degree of freedom
     assert group.figure("kl") == ""
     assert engine.Group([{"metrics": {"nmi": 0.5}}]).figure("nmi") == "0.500"  # one run has no deviation
     assert group.seconds() == "6"

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import torch
 
-from gedi.bench.findings import Figure, Finding, LeftOut, growth
+from gedi.bench.findings import Figure, Finding, LeftOut
+from gedi.bench.findings import growth as grown
 from gedi.bench.timing import Effort, in_turns
 from gedi.bench.workloads import Workload, images, table, toy
+from gedi.ending import ctrl_c_held, ended_with_this_one
 
 _WIDTH = 16  # F of the image steps
 _STATM = Path("/proc/self/statm")
 
 
-def growths(effort: Effort) -> Iterator[Finding]:
+def growth(effort: Effort) -> Iterator[Finding]:
     """A straight line through each, with its R^2."""
     small = ("stage2.batch_size=16", "sampling.chains=16") if effort.small else ()
     moves = (1, 5, 10) if effort.small else (1, 10, 20, 40)
@@ -43,7 +45,7 @@ def _moving(sgld: int, walk: int, *settings: str) -> Workload:
 def _grows(name: str, variable: str, values: Sequence[int], make: Callable[[int], Workload], effort: Effort) -> Finding:
     works = {value: make(value) for value in values}
     turns = in_turns({str(value): work.step for value, work in works.items()}, effort)
-    return growth(name, variable, "ms", values, [turns.milliseconds(str(value)) for value in values])
+    return grown(name, variable, "ms", values, [turns.milliseconds(str(value)) for value in values])
 
 
 def _memory(iterations: int) -> Iterator[Finding]:
@@ -52,9 +54,11 @@ def _memory(iterations: int) -> Iterator[Finding]:
     if not _STATM.is_file():
         yield LeftOut(name, "only Linux says how much there is at the moment")
         return
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        at, held = pool.submit(resident_memory, iterations).result()
-    yield growth(name, "iterations", "MiB", at, held)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool, ended_with_this_one():
+        with ctrl_c_held():
+            measured = pool.submit(resident_memory, iterations)
+        at, held = measured.result()
+    yield grown(name, "iterations", "MiB", at, held)
     yield Figure(f"{name} after {at[-1]} iterations over that after {at[0]}", held[-1] / held[0], "times")
 
 

@@ -89,7 +89,7 @@ def circuit_passes(constraint: Constraint, logits: Tensor) -> Callable[[], None]
 
     def forward_and_backward() -> None:
         logits.grad = None
-        (-constraint.log_prob(logits.log_softmax(-1)).mean()).backward()  # type: ignore[no-untyped-call]
+        (-constraint.log_prob(logits.log_softmax(-1), normalised=False).mean()).backward()  # type: ignore[no-untyped-call]
 
     return forward_and_backward
 

@@ -46,7 +46,7 @@ class PlainStep:
     def energy(self, x: Tensor) -> Tensor:
         """``-u^T enc(x)``."""
         latent: Tensor = self.model.encoder(x)
-        return -(latent @ self.model.direction)
+        return -(latent @ self.model.energy.direction)
 
     def score(self, x: Tensor, graph: bool = False) -> tuple[Tensor, Tensor]:
         """Energy and score; with ``graph`` the score can be differentiated."""

@@ -62,7 +62,15 @@ def read(folder: Path) -> Record:
     path = folder / FILE
     if not path.is_file():
         raise UserError(f"a benchmark must have been recorded, but there is no {str(path)!r}; run: gedi bench")
-    plain = json.loads(path.read_text())
+    try:
+        return _from_json(json.loads(path.read_text()))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise UserError(
+            f"{str(path)!r} must be as gedi bench wrote it, but is not ({type(error).__name__}: {error}); remove it"
+        ) from None
+
+
+def _from_json(plain: dict[str, Any]) -> Record:
     findings: dict[str, list[Finding]] = {}
     for name, kind in _KINDS.items():
         for row in plain[name]:

@@ -2,12 +2,13 @@
 
 from gedi.data.addition import addition_dataset, draw_triplets, free_images
 from gedi.data.array_shards import write_shards
-from gedi.data.arrays import load_arrays
+from gedi.data.arrays import load_arrays, load_points
 from gedi.data.catalogue import CATALOGUE
 from gedi.data.dataset import Dataset
 from gedi.data.digits import load_digits
 from gedi.data.download import fetch
 from gedi.data.files import FileState, find_folder, load_images, verify
+from gedi.data.fingerprint import differences, fingerprint
 from gedi.data.folder import load_folder
 from gedi.data.idx import read_idx
 from gedi.data.image_arrays import load_image_arrays
@@ -16,6 +17,7 @@ from gedi.data.pixels import Pixels, StoredImages, chunks
 from gedi.data.scaled import ScaledRows
 from gedi.data.sharded import ShardSet, load_shards
 from gedi.data.shards import Shards, is_sharded, spread
+from gedi.data.table import Table, Wishes
 from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 
 __all__ = [
@@ -30,12 +32,16 @@ __all__ = [
     "ShardSet",
     "Shards",
     "StoredImages",
+    "Table",
+    "Wishes",
     "addition_dataset",
     "chunks",
+    "differences",
     "draw_toy",
     "draw_triplets",
     "fetch",
     "find_folder",
+    "fingerprint",
     "free_images",
     "is_sharded",
     "load_arrays",
@@ -43,6 +49,7 @@ __all__ = [
     "load_folder",
     "load_image_arrays",
     "load_images",
+    "load_points",
     "load_shards",
     "read_idx",
     "spread",

@@ -31,6 +31,7 @@ class OfficialFile:
         raw_md5: of the decompressed bytes, if known.
         md5: of the file as it is published, if known.
         members: what an archive holds of the set.
+        most: bytes that neither the file nor what it unpacks to is larger than; None: not known.
     """
 
     name: str
@@ -38,6 +39,7 @@ class OfficialFile:
     raw_md5: str | None = None
     md5: str | None = None
     members: tuple["OfficialFile", ...] = ()
+    most: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,9 +117,9 @@ def _idx_files(md5: dict[str, str], raw_md5: dict[str, str]) -> tuple[OfficialFi
     """The four files that MNIST and its successors share the names of."""
     return tuple(
         OfficialFile(f"{prefix}-{kind}-ubyte.gz", partial(parse, part), raw_md5.get(f"{prefix}-{kind}"),
-                     md5.get(f"{prefix}-{kind}"))
-        for part, prefix in (("train", "train"), ("test", "t10k"))
-        for kind, parse in (("images-idx3", _idx_images), ("labels-idx1", _idx_labels))
+                     md5.get(f"{prefix}-{kind}"), most=head + n * each)
+        for part, prefix, n in (("train", "train", 60_000), ("test", "t10k", 10_000))
+        for kind, parse, head, each in (("images-idx3", _idx_images, 16, 28 * 28), ("labels-idx1", _idx_labels, 8, 1))
     )  # fmt: skip
 
 
@@ -137,14 +139,17 @@ def _members(
             f"{folder}/{name}",
             partial(_labelled, partial(parse, classes=classes), "test" if name.startswith("test") else "train"),
             raw_md5,
+            most=_CIFAR_MOST,
         )
         for name, raw_md5 in md5.items()
     )
 
 
 def _archive(name: str, md5: str, members: tuple[OfficialFile, ...]) -> tuple[OfficialFile, ...]:
-    return (OfficialFile(name, None, md5=md5, members=members),)
+    return (OfficialFile(name, None, md5=md5, members=members, most=_CIFAR_MOST),)
 
+
+_CIFAR_MOST = 200_000_000  # 60,000 images of 3,072 bytes, their labels and names
 
 _CIFAR10_ROWS = _members(
     "cifar-10-batches-bin",
@@ -205,7 +210,10 @@ CATALOGUE: dict[str, Entry] = {
     "fashion-mnist": Entry(
         "fashion-mnist",
         "clothes in MNIST's format, 28 x 28 grey, 60,000 train and 10,000 test",
-        ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+        (
+            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",  # no https; the checksum vouches
+        ),
         _idx_files(
             md5={
                 "train-images-idx3": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
@@ -226,10 +234,20 @@ CATALOGUE: dict[str, Entry] = {
     "svhn": Entry(
         "svhn",
         "house numbers, cropped digits, 32 x 32 colour, 73,257 train and 26,032 test",
-        ("http://ufldl.stanford.edu/housenumbers/",),
+        ("http://ufldl.stanford.edu/housenumbers/",),  # no https; the checksum vouches
         (
-            OfficialFile("train_32x32.mat", partial(_labelled, parse_mat, "train"), "e26dedcc434d2e4c54c9b2d4a06d8373"),
-            OfficialFile("test_32x32.mat", partial(_labelled, parse_mat, "test"), "eb5a983be6a315427106f1b164d9cef3"),
+            OfficialFile(
+                "train_32x32.mat",
+                partial(_labelled, parse_mat, "train"),
+                "e26dedcc434d2e4c54c9b2d4a06d8373",
+                most=73_257 * 3_100,
+            ),
+            OfficialFile(
+                "test_32x32.mat",
+                partial(_labelled, parse_mat, "test"),
+                "eb5a983be6a315427106f1b164d9cef3",
+                most=26_032 * 3_100,
+            ),
         ),
         counts=(73_257, 26_032),
         classes=_DIGITS,

@@ -8,6 +8,7 @@ the labels in ``labels`` or ``fine_labels``. Defined at https://www.cs.toronto.e
 import io
 import math
 import pickle
+import pickletools
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ def parse_rows(content: bytes, name: str, classes: int) -> tuple[np.ndarray, np.
 def parse_batch(content: bytes, name: str, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 3, 32, 32) uint8 and labels (n,) from the bytes of a Python batch. Nothing in it can run code."""
     try:
+        _check_memo(content)
         batch = _Batch(io.BytesIO(content), encoding="latin1").load()
     except UserError as error:
         raise UserError(f"{name} {error}") from None
@@ -56,6 +58,13 @@ def parse_batch(content: bytes, name: str, classes: int) -> tuple[np.ndarray, np
         )
     pixels = np.frombuffer(data.content, np.uint8).reshape(data.shape, order=data.order)
     return pixels.reshape(-1, 3, _SIDE, _SIDE), _labels(np.array(labels), name, classes)
+
+
+def _check_memo(content: bytes) -> None:
+    """Refuse a place in the memo beyond any real one: the unpickler would make room for all places before it."""
+    for number, (op, place, _) in enumerate(pickletools.genops(content)):
+        if op.name in ("PUT", "BINPUT", "LONG_BINPUT") and (place or 0) > number:
+            raise UserError(f"must be a Python batch of CIFAR, but asks for {place:,} places of memory; {_AGAIN}")
 
 
 def _labels(labels: np.ndarray, name: str, classes: int) -> np.ndarray:

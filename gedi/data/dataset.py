@@ -8,6 +8,7 @@ from torch import Tensor
 from gedi.data.pixels import StoredImages, chunks
 from gedi.data.shards import is_sharded
 from gedi.data.toy import NoisyCurve
+from gedi.data.values import MOST
 from gedi.errors import UserError
 from gedi.types import Points
 
@@ -32,6 +33,7 @@ class Dataset:
         group_size: points in a group.
         groups: how many groups; they are the first ``groups * group_size`` training points, in order.
         source: where the points come from, in words for the results.
+        notes: what was found out about the points as they were read, for the user to know.
         validation: groups held out of training, (k * group_size, *shape): a rule judges them without labels.
 
     Example:
@@ -50,6 +52,7 @@ class Dataset:
     groups: int = 0
     source: str = ""
     validation: Points | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for part, x, labels in (
@@ -62,6 +65,8 @@ class Dataset:
                 raise UserError(
                     f"{part} labels must be one for each of the {len(x)} points, got shape {tuple(labels.shape)}"
                 )
+            if labels is not None and not torch.isfinite(labels).all():
+                raise UserError(f"{part} labels must be numbers, but some are NaN or infinite; give none, or mend them")
             _refuse_rows_that_are_not_finite(part, x)
         if self.train.shape[1:] != self.test.shape[1:]:
             raise UserError(
@@ -100,10 +105,18 @@ def _refuse_rows_that_are_not_finite(part: str, x: Points) -> None:
         return
     if is_sharded(x):  # looked through when they were opened, and once only
         return
+    if x[:1].is_complex():
+        raise UserError(f"{part} data must be real numbers, got {x[:1].dtype}; give real and imaginary part apart")
     bad = torch.cat([~torch.isfinite(rows.flatten(1)).all(dim=1) for rows in chunks(x, _CHUNK)])
     if bad.any():
         first = int(bad.nonzero()[0])
         raise UserError(
             f"{part} data must be finite: {int(bad.sum())} of {len(x)} rows hold NaN or infinity "
             f"(the first is row {first}); drop or fill those rows"
+        )
+    sizes = torch.cat([rows.flatten(1).abs().amax(dim=1) for rows in chunks(x, _CHUNK)])
+    if sizes.max() > MOST:
+        raise UserError(
+            f"{part} data must be numbers up to {MOST:g}, which float32 can square, got {sizes.max():g} in row "
+            f"{int(sizes.argmax())}; mend it, drop the row or rescale"
         )

@@ -1,5 +1,7 @@
 """One image from a file, or from bytes that were found inside another."""
 
+import math
+import warnings
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -13,6 +15,7 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
 _GREY = ("1", "L", "LA", "La")
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # grey of 16 bits
 _ORIENTATION = 0x0112  # in Exif
+_MOST_PIXELS = 100_000_000  # of one image; a few bytes can claim any number
 _LYING = (5, 6, 7, 8)  # orientations that exchange width and height
 
 
@@ -24,10 +27,19 @@ class Header(NamedTuple):
     grey: bool
 
 
+def check_side(side: int | None) -> None:
+    """Refuse a side that no image can be scaled to."""
+    most = math.isqrt(_MOST_PIXELS)
+    if side is not None and side < 1:
+        raise UserError(f"side must be >= 1, got {side}")
+    if side is not None and side > most:
+        raise UserError(f"side must be at most {most}, got {side}")
+
+
 def header_of(file: IO[bytes], name: str) -> Header:
     """Size, upright, and colours of an image, without decoding it; ``name`` is for errors."""
     try:
-        with Image.open(file, formats=_FORMATS) as picture:
+        with _opened(file) as picture:
             # only where it has been read already: a PNG would be decoded to look for it
             turned = "exif" in picture.info and picture.getexif().get(_ORIENTATION) in _LYING
             width, height = picture.size[::-1] if turned else picture.size
@@ -39,7 +51,7 @@ def header_of(file: IO[bytes], name: str) -> Header:
 def is_grey(file: Path, name: str) -> bool:
     """Whether a whole image has no colours; ``name`` is for errors."""
     try:
-        with Image.open(file, formats=_FORMATS) as picture:
+        with _opened(file) as picture:
             picture.verify()  # decoding alone does not miss the end of a PNG
             return picture.mode in (*_GREY, *_DEEP)
     except Exception as error:
@@ -63,7 +75,7 @@ def pixels_of(file: Path | IO[bytes], name: str, channels: int, side: int | None
         (3, 8, 8)
     """
     try:
-        with Image.open(file, formats=_FORMATS) as picture:
+        with _opened(file) as picture:
             upright = ImageOps.exif_transpose(picture)
             if upright.mode in _DEEP:
                 values = np.asarray(upright).astype(np.int64)
@@ -80,5 +92,17 @@ def pixels_of(file: Path | IO[bytes], name: str, channels: int, side: int | None
         raise _unreadable(name, error) from None
 
 
+def _opened(file: Path | IO[bytes]) -> Image.Image:
+    """An image of which only the header has been read; one that would unpack to more than any photograph is refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # what it warns of is refused
+        picture = Image.open(file, formats=_FORMATS)
+    if picture.width * picture.height > _MOST_PIXELS:
+        picture.close()
+        raise ValueError(f"it is {picture.width} x {picture.height}, more than {_MOST_PIXELS:,} pixels")
+    return picture
+
+
 def _unreadable(name: str, error: Exception) -> UserError:
-    return UserError(f"{name!r} must be an image, but cannot be read ({error}); mend it or take it away")
+    said = " ".join(str(error).split())[:200]
+    return UserError(f"{name!r} must be an image, but cannot be read ({said}); mend it or take it away")

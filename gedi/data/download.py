@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import pooch
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from gedi.data.catalogue import Entry, OfficialFile, find_entry
-from gedi.data.files import base_folders, file_state, judge
+from gedi.data.files import base_folders, file_state, is_official
 from gedi.errors import UserError
 
 _SECONDS = 30  # without a byte
@@ -55,7 +55,7 @@ def _download(entry: Entry, file: OfficialFile, folder: Path) -> None:
     part = folder / f"{file.name}.part"
     for url in entry.urls:
         try:
-            _complete(entry, file, url + file.name, part)
+            _complete(file, url + file.name, part)
             part.replace(folder / file.name)
             return
         except (OSError, ValueError) as error:  # what requests raises is an OSError
@@ -66,26 +66,25 @@ def _download(entry: Entry, file: OfficialFile, folder: Path) -> None:
     )
 
 
-def _complete(entry: Entry, file: OfficialFile, url: str, part: Path) -> None:
+def _complete(file: OfficialFile, url: str, part: Path) -> None:
     """Get what is missing of a file. If the whole is not official, the beginning was of another: get it all."""
     for begun in (True, False) if part.is_file() else (False,):
         if not begun:
             part.unlink(missing_ok=True)
         try:
             with _progress(file.name) as bar:
-                _get(url, part, bar)
+                _get(url, part, bar, file.most)
         except OSError as error:
             if begun and _status(error) == 416:  # nothing is left to give of a file that is no longer than ours
                 continue
             raise
-        found = judge(entry, file, part)
-        if found.state == "ok":
+        if is_official(file, part):
             return
     part.unlink()
-    raise ValueError(f"what came is {found.state}")
+    raise ValueError("what came is not the official file")
 
 
-def _get(url: str, part: Path, bar: "_Bar | None") -> None:
+def _get(url: str, part: Path, bar: "_Bar | None", most: int | None = None) -> None:
     """Add to a file what a server has beyond it, or all from the start if it will not give a part."""
     with part.open("ab") as output:
         start = output.tell()
@@ -103,10 +102,24 @@ def _get(url: str, part: Path, bar: "_Bar | None") -> None:
             bar or False, chunk_size=_CHUNK, timeout=_SECONDS, headers=headers, hooks={"response": answered}
         )
         try:
-            http(url, output, None)
+            http(url, output if most is None else _AtMost(output, most), None)
         finally:
             if output.tell() == 0:
                 part.unlink()
+
+
+class _AtMost:
+    """A file that takes so many bytes and no more: a server may have no end."""
+
+    def __init__(self, file: BinaryIO, most: int) -> None:
+        self._file, self._most = file, most
+        self.flush = file.flush
+
+    def write(self, piece: bytes) -> int:
+        """Add a piece."""
+        if self._file.tell() + len(piece) > self._most:
+            raise ValueError("what comes is more than the official file")
+        return self._file.write(piece)
 
 
 class _Bar:

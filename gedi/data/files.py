@@ -11,10 +11,9 @@ import numpy as np
 import pooch
 import torch
 
-from gedi.data.archive import read_members
+from gedi.data.archive import md5_of, read_members, read_unpacked
 from gedi.data.cache import cached
 from gedi.data.catalogue import CATALOGUE, Entry, OfficialFile, Parts, find_entry
-from gedi.data.idx import decompress, read_bytes
 from gedi.data.images import ImageSet
 from gedi.errors import UserError
 
@@ -184,28 +183,41 @@ def _on_disk(folder: Path, file: OfficialFile) -> Path | None:
     return next((folder / name for name in file.names if (folder / name).is_file()), None)
 
 
+def is_official(file: OfficialFile, path: Path) -> bool:
+    """Whether a file is the published one, by checksums alone: a stranger's bytes are looked at in no other way."""
+    if md5_of(path) == file.md5:
+        return True
+    try:
+        return file.raw_md5 is not None and md5_of(path, file.most, raw=True) == file.raw_md5
+    except UserError:  # it cannot be unpacked, or not within the size of the official one
+        return False
+
+
 def _read(entry: Entry, file: OfficialFile, path: Path) -> _Reading:
-    """What a file holds, and what is known of it."""
-    content = read_bytes(path)
-    raw = decompress(content, path.name)
+    """What a file holds, and what is known of it; it is parsed after its checksums are known."""
+    packed = md5_of(path)
+    raw = read_unpacked(path, file.most)
     pieces = [(file, raw, path.name)]
     if file.members:
         held = read_members(raw, [member.name for member in file.members], path.name)
         pieces = [
             (member, inside, f"{member.name} in {path.name}") for member, inside in zip(file.members, held, strict=True)
         ]
-    parts = [piece.parse(inside, name) for piece, inside, name in pieces if piece.parse]
-    packed = _md5(content)
-    if packed == file.md5:
-        return _Reading(parts, True, None)
-    sums = [(piece.raw_md5, packed if inside is content else _md5(inside)) for piece, inside, _ in pieces]
+    official, owner = _judged(entry, file, packed, [(piece.raw_md5, _md5(inside)) for piece, inside, _ in pieces])
+    return _Reading([piece.parse(inside, name) for piece, inside, name in pieces if piece.parse], official, owner)
+
+
+def _judged(
+    entry: Entry, file: OfficialFile, packed: str, sums: Sequence[tuple[str | None, str]]
+) -> tuple[bool | None, str | None]:
+    """Whether a file with these checksums, official and found, is official, and whose it is if another's."""
     verdicts = [None if official is None else official == found for official, found in sums]
-    if all(verdicts):
-        return _Reading(parts, True, None)
+    if packed == file.md5 or all(verdicts):
+        return True, None
     found = {packed, *(found for _, found in sums)}
     others = [other for other in CATALOGUE.values() if other.name != entry.name]
     owner = next((o.name for o in others if any(f.sums & found for layout in o.layouts for f in layout)), None)
-    return _Reading(parts, False if False in verdicts else None, owner)
+    return False if False in verdicts else None, owner
 
 
 def _md5(content: bytes) -> str:

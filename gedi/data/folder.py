@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from gedi.data.cache import cached
-from gedi.data.decode import is_grey, pixels_of
+from gedi.data.decode import check_side, is_grey, pixels_of
 from gedi.data.images import ImageSet
+from gedi.data.limits import check_size
 from gedi.data.split import fifth
 from gedi.errors import UserError
 
@@ -45,8 +46,7 @@ def load_folder(path: str | Path, side: int | None = None) -> ImageSet:
     path = Path(path).expanduser()
     if not path.is_dir():
         raise UserError(f"a folder of images must exist, but {str(path)!r} is not there")
-    if side is not None and side < 1:
-        raise UserError(f"side must be >= 1, got {side}")
+    check_side(side)
     is_split = (path / "train").is_dir()
     if not is_split and (path / "test").is_dir():
         raise UserError(f"{str(path)!r} has a folder test, so it must have a folder train; make one, or rename test")
@@ -113,6 +113,7 @@ def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
     """Images (n, c, h, w) uint8 of one size."""
     channels = 1 if {is_grey(file, str(file)) for file in files} == {True} else 3  # every file is verified
     first = pixels_of(files[0], str(files[0]), channels, side)
+    check_size(len(files) * first.size, f"{len(files):,} images of {first.shape}")
     images = np.empty((len(files), *first.shape), np.uint8)
     for image, file in zip(images, files, strict=True):
         pixels = pixels_of(file, str(file), channels, side)

@@ -4,16 +4,16 @@ A file is ``00 00 type dims``, one big-endian uint32 a dimension, then the value
 often gzipped. Defined at the end of http://yann.lecun.com/exdb/mnist/.
 """
 
-import gzip
 import math
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from gedi.data.archive import read_unpacked
 from gedi.errors import UserError
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_MOST_DIMS = 8
 _AGAIN = "get the file again"
 
 
@@ -29,30 +29,15 @@ def read_idx(path: str | Path) -> np.ndarray:
         array([5, 0, 4], dtype=uint8)
     """
     path = Path(path)
-    return parse_idx(decompress(read_bytes(path), path.name), path.name)
-
-
-def read_bytes(path: Path) -> bytes:
-    """A file's bytes as they are."""
-    if not path.is_file():
-        raise UserError(f"a data file must exist, but {str(path)!r} is not there")
-    return path.read_bytes()
-
-
-def decompress(content: bytes, name: str) -> bytes:
-    """A file's bytes, decompressed if they are a gzip stream, whatever the file is called."""
-    if not content.startswith(b"\x1f\x8b"):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{name} must be a whole gzip file, but it is corrupt ({error}); {_AGAIN}") from None
+    return parse_idx(read_unpacked(path), path.name)
 
 
 def parse_idx(content: bytes, name: str) -> np.ndarray:
     """The array in the bytes of an idx file; ``name`` is what errors call it."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise UserError(f"{name} must be an idx file, but it begins with {content[:4].hex(' ') or 'nothing'}; {_AGAIN}")
+    if content[3] > _MOST_DIMS:
+        raise UserError(f"{name} must have at most {_MOST_DIMS} dimensions, but claims {content[3]}; {_AGAIN}")
     dtype, start = np.dtype(_TYPES[content[2]]), 4 + 4 * content[3]
     if len(content) < start:
         raise UserError(f"{name} is truncated: its header must be {start} bytes, got {len(content)}; {_AGAIN}")

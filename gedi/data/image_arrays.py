@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedi.data.arrays import check_file, read_arrays
 from gedi.data.images import ImageSet
+from gedi.data.labels import check_labels
+from gedi.data.npy import check_file, read_arrays
 from gedi.data.split import fifth
 from gedi.errors import UserError
 
@@ -39,15 +40,15 @@ def load_image_arrays(path: str | Path) -> ImageSet:
     held = read_arrays(path, ("x", "y", "x_test", "y_test"))
     if "y_test" in held and "x_test" not in held:
         raise UserError(f"{path.name} holds y_test, so it must hold x_test")
-    x, y = _images(held["x"], f"x of {path.name}"), held.get("y")
+    x = _images(held["x"], f"x of {path.name}")
+    y = check_labels(held["y"], len(x), f"y of {path.name}") if "y" in held else None
     if "x_test" in held:
         x_test = _images(held["x_test"], f"x_test of {path.name}")
-        labels, test_labels = numbered(y, held.get("y_test"))
+        y_test = check_labels(held["y_test"], len(x_test), f"y_test of {path.name}") if "y_test" in held else None
+        labels, test_labels = numbered(y, y_test)
         how = "its own split"
     else:
         labels, _ = numbered(y, None)
-        if labels is not None and labels.shape != (len(x),):
-            raise UserError(f"{path.name} must hold one label an image, got {len(x)} and {tuple(labels.shape)}")
         kept, held_out = fifth(len(x), labels)
         x, x_test = x[kept], x[held_out]
         labels, test_labels = (None, None) if labels is None else (labels[kept], labels[held_out])

@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from gedi.data.array_shards import ArrayShard, Summary
-from gedi.data.arrays import read_arrays
+from gedi.data.decode import check_side
 from gedi.data.image_arrays import check_kind, check_range, layout_of, numbered
+from gedi.data.labels import check_labels
+from gedi.data.npy import read_arrays
 from gedi.data.shard_files import ShardFiles, find_shards
 from gedi.data.shards import Shard, Shards
 from gedi.data.split import fifth
 from gedi.data.tar_shards import TarShard, open_tars
+from gedi.data.values import MOST
 from gedi.errors import UserError
 
 
@@ -71,8 +74,7 @@ def load_shards(path: str | Path, side: int | None = None) -> ShardSet:
     """
     files = find_shards(path)
     if files.kind == ".tar":
-        if side is not None and side < 1:
-            raise UserError(f"side must be >= 1, got {side}")
+        check_side(side)
         return _tar_set(files, side)
     if side is not None:
         raise UserError("data.side scales the images of tar files, arrays are taken as they are; leave it out")
@@ -102,6 +104,12 @@ def _array_set(files: ShardFiles) -> ShardSet:
             column = int(np.flatnonzero(~np.isfinite(summary.mean))[0])
             raise UserError(
                 f"{str(shard.path)!r} must be finite, but column {column} holds NaN or infinity; fill it, or drop rows"
+            )
+        if is_table and max(-summary.low.min(), summary.high.max()) > MOST:
+            column = int(np.maximum(-summary.low, summary.high).argmax())
+            raise UserError(
+                f"{str(shard.path)!r} must hold numbers up to {MOST:g}, which float32 can square, but column {column} "
+                f"goes from {summary.low[column]:g} to {summary.high[column]:g}; mend it, drop rows or rescale it"
             )
         if not is_table:
             check_range(float(summary.low[0]), float(summary.high[0]), str(shard.path))
@@ -158,10 +166,7 @@ def _array_labels(files: ShardFiles, shards: Sequence[ArrayShard]) -> np.ndarray
     read = []
     for shard in shards:
         path = files.labels[shard.path]
-        labels = read_arrays(path, ("y",))["y"]
-        if labels.shape != (len(shard),):
-            raise UserError(f"{str(path)!r} must hold one label a row, got {len(shard)} rows and {labels.shape}")
-        read.append(labels)
+        read.append(check_labels(read_arrays(path, ("y",))["y"], len(shard), repr(str(path))))
     return np.concatenate(read)
 
 

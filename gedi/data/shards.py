@@ -1,17 +1,27 @@
 """Rows that are spread over many files, and read when they are asked for."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gedi.data.mapped import Stamp
 from gedi.types import Points
 
 
 class Shard(Protocol):
     """One file of rows."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def stamp(self) -> Stamp:
+        """The file as it was when it was opened."""
 
     def __len__(self) -> int: ...
 
@@ -75,6 +85,16 @@ class Shards:
             first = self._ends[file - 1] if file else 0
             found[order[start:stop]] = self._files[file].read(rising[start:stop] - first)
         return torch.from_numpy(found).to(self.device)
+
+    @property
+    def files(self) -> list[tuple[Path, Stamp]]:
+        """Every file, as it was when it was opened."""
+        return [(file.path, file.stamp) for file in self._files]
+
+    @property
+    def rows(self) -> Tensor | None:
+        """Which rows of the files these are, in which order, (n,); None: all."""
+        return self._rows
 
     def take(self, index: Tensor) -> "Shards":
         """Some of the rows, in the order of the index; nothing is read."""

@@ -24,6 +24,7 @@ _IMAGES = ("jpg", "jpeg", "png", "webp")
 _SAMPLE = re.compile(r"((?:.*/)?[^./][^/.]*)\.([^/]+)")
 _SQUEEZED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _AGAIN = "get it again"
+_MOST_LABEL = 2**20  # bytes
 _NAME = 100  # bytes of a member's name, at the beginning of the block before its content
 
 
@@ -151,6 +152,8 @@ def _samples(file: IO[bytes], path: Path) -> list[_Sample]:
             held = tar.extractfile(member)
             assert held is not None
             if kind not in _IMAGES:
+                if member.size > _MOST_LABEL:
+                    raise UserError(f"{name!r} must hold a label, but is {member.size:,} bytes; take it away")
                 if (label := _label(held.read(), kind, name)) is not None:
                     labels[key] = label
             elif key in images:

@@ -85,6 +85,15 @@ class Density(Section):
         """How far beyond the data's range it lives."""
         return 0.0
 
+    @property
+    def encoders(self) -> int:
+        """How many encoders the network has with it: one, which it shares with the clusters, or one more."""
+        return 1
+
+    def footprint(self) -> dict[str, int]:
+        """How many points it holds in memory, by the setting that says so."""
+        return {}
+
     def module(self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams) -> nn.Module | None:
         """What it adds to the network, given the latent's length and a maker of encoders like the network's own."""
         return None

@@ -16,7 +16,7 @@ from gedi.nn.model import Energy, EnergyHead
 from gedi.random import Streams
 from gedi.sampling import Langevin, ReplayBuffer, Teleport, fresh_samples
 from gedi.score import energy_and_score
-from gedi.settings import Amount, Count, Positive, Share, Width
+from gedi.settings import Amount, Count, Positive, Share, Switch, Width
 from gedi.types import Spread
 from gedi.views import gaussian_noise
 
@@ -31,17 +31,17 @@ class EnergyDensity(Density):
     steps: Count = 2
     noise: Width = 0.08  # sigma
     step_size: Width | None = None  # alpha; None: sigma^2 / 2, temperature 1
-    metropolis: bool = True
+    metropolis: Switch = True
     teleports: Count = 1  # Metropolis jumps across the box, each step
     reinit: Share = 0.0  # blind re-initialisation, each draw
     buffer: Positive = 10_000
     initial: Literal["uniform", "normal"] = "uniform"  # on the box, or with the data's mean and spread
     margin: Amount = 0.5  # the box: the data's range and this much more
-    clamp: bool = True  # False: chains may leave the box (the literal setting)
+    clamp: Switch = True  # False: chains may leave the box (the literal setting)
     clip: Width | None = None
     data_noise: Amount = 0.0  # noise on the data that samples are held against; images have no density without
     width: Width = 0.05  # of the blur of score matching
-    own_encoder: bool = False  # an encoder for the energy alone; else it shares the clusters'
+    own_encoder: Switch = False  # an encoder for the energy alone; else it shares the clusters'
 
     kind: ClassVar[str] = "energy"
     terms: ClassVar[tuple[str, ...]] = ("generative", "denoising", "penalty")
@@ -64,6 +64,15 @@ class EnergyDensity(Density):
     def beyond(self) -> float:
         """The box's margin."""
         return self.margin
+
+    @property
+    def encoders(self) -> int:
+        """Two where it has its own."""
+        return 1 + self.own_encoder
+
+    def footprint(self) -> dict[str, int]:
+        """The replay buffer."""
+        return {f"density.buffer={self.buffer}": self.buffer}
 
     def module(self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams) -> nn.Module:
         """The direction ``u``, and an encoder where it has its own."""
@@ -165,7 +174,7 @@ class EnergyDensity(Density):
 
     @torch.no_grad()
     def watched(self, model: Model, draw: Draw) -> dict[str, Tensor]:
-        """How far chains are from their box and, where no term has the score anyway, how far the next move takes some."""
+        """How far chains are from their box; where no term has the score anyway, how far the next move takes some."""
         if "samples" not in draw.apart:
             return {}
         chains, box = draw.apart["samples"], self._place.box
@@ -218,7 +227,7 @@ class EnergyDensity(Density):
         return model.energy
 
     def sample(self, model: Model, n: int, generator: torch.Generator) -> Tensor:
-        """Exact moves with jumps for points of a table; for images, chains from noise by the sampler of the training."""
+        """Exact moves with jumps for rows of a table; for images, chains from noise by the sampler of training."""
         box = self._place.box
         if box.low.dim() == 1:
             return fresh_samples(model.energy, n, box, generator)

@@ -29,6 +29,7 @@ def clustering_metrics(labels: np.ndarray, predicted: np.ndarray) -> dict[str, f
         >>> m["nmi"], m["accuracy"], m["clusters_used"]
         (1.0, 1.0, 2)
     """
+    _check(labels, predicted)
     table = contingency_matrix(labels, predicted)
     rows, columns = linear_sum_assignment(-table)
     return {
@@ -61,11 +62,7 @@ def batch_nmi(
         >>> m["nmi_batch64"], 0.25 < m["nmi_batch64_chance"] < 0.35
         (1.0, True)
     """
-    if len(labels) != len(predicted) or not len(labels):
-        raise UserError(
-            f"labels and clusters must be of the same points, got {len(labels)} labels and "
-            f"{len(predicted)} clusters; pass both for the same test set"
-        )
+    _check(labels, predicted)
     orders = [torch.randperm(len(predicted), generator=generator).numpy() for _ in range(_PERMUTATIONS)]
     chance = np.mean([_nmi_of_batches(labels, predicted[order], batch).mean() for order in orders])
     name = f"nmi_batch{batch}"
@@ -104,3 +101,11 @@ def kmeans_clusters(features: np.ndarray, k: int, seed: int) -> np.ndarray:
         raise UserError(f"k-means needs 1 to n clusters, got k={k} for {len(features)} points; choose a smaller k")
     method = KMeans if len(features) <= _LARGE else MiniBatchKMeans
     return np.asarray(method(k, n_init=10, random_state=seed).fit_predict(features))
+
+
+def _check(labels: np.ndarray, predicted: np.ndarray) -> None:
+    if len(labels) != len(predicted) or not len(labels):
+        raise UserError(
+            f"labels and clusters must be of the same points, got {len(labels)} labels and "
+            f"{len(predicted)} clusters; pass both for the same test set"
+        )

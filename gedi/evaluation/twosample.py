@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from gedi.errors import UserError
+
 
 def mmd_test(a: Tensor, b: Tensor, generator: torch.Generator, permutations: int = 200) -> dict[str, float]:
     r"""Maximum mean discrepancy with a Gaussian kernel, and its permutation p-value.
@@ -20,6 +22,7 @@ def mmd_test(a: Tensor, b: Tensor, generator: torch.Generator, permutations: int
         >>> mmd_test(x, x + 1, g)["p_value"] < 0.01
         True
     """
+    _check(a, b)
     pooled = torch.cat([a, b]).double()
     squared = torch.cdist(pooled, pooled).square()
     bandwidth = 0.1 * squared.median().sqrt()
@@ -53,7 +56,18 @@ def nearest_neighbour_test(a: Tensor, b: Tensor) -> float:
         >>> nearest_neighbour_test(torch.zeros(10, 2), torch.ones(10, 2) * 5)
         1.0
     """
+    _check(a, b)
     pooled = torch.cat([a, b])
     source = torch.cat([torch.zeros(len(a)), torch.ones(len(b))])
     nearest = torch.cdist(pooled, pooled).fill_diagonal_(torch.inf).argmin(dim=1)
     return float((source[nearest] == source).float().mean())
+
+
+def _check(a: Tensor, b: Tensor) -> None:
+    """Two sets of points of one dimension, with something to compare."""
+    if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[1]:
+        raise UserError(
+            f"two sets of points must have shapes (n, d) and (m, d), got {tuple(a.shape)} and {tuple(b.shape)}"
+        )
+    if min(len(a), len(b)) < 2:
+        raise UserError(f"each of two sets needs at least 2 points to be compared, got {len(a)} and {len(b)}")

@@ -5,6 +5,7 @@ the clusters have formed, which cluster is called what is a search over permutat
 good each is.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,10 +15,14 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from gedi.errors import UserError
+from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
+from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
+from gedi.precision import full_precision, no_autocast
 
 _GROUPS = 300  # enough to fit the emission table; all groups judge the result
 _FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto a naming
+_ROUNDING = 16  # roundings of log_p that a lower loss must exceed
 _WORK = 2e8  # restarts x groups x edges that one sweep may cost
 
 
@@ -27,8 +32,9 @@ class Alignment:
 
     Attributes:
         permutation: symbol number d is cluster ``permutation[d]``; reorder columns (or prototypes) by it.
-        before: mean ``-log P(C)`` of the given naming.
-        after: the same of the permutation.
+        before: mean ``-log P(C)`` of the given memberships under the given naming.
+        after: the same of the permutation: ``-constraint.log_prob(log_p[:, :, permutation]).mean()``. Both are
+            infinite where memberships are certain and a group of them breaks the rule under both namings.
     """
 
     permutation: Tensor
@@ -37,11 +43,12 @@ class Alignment:
 
     @property
     def improves(self) -> bool:
-        """Whether renaming lowers the constraint's loss by more than rounding."""
-        return self.after < self.before - 1e-4
+        """Whether renaming lowers the constraint's loss; :func:`align` keeps the given naming within rounding."""
+        return self.after < self.before
 
 
 @torch.no_grad()
+@no_autocast()
 def align(
     constraint: Constraint,
     log_p: Tensor,
@@ -60,12 +67,14 @@ def align(
         \phi_{dk} \propto \phi_{dk} \sum_{is} \frac{P(y_{is} = d \mid C, e)}{e_{isd}} m_{isk}
 
     where the posterior is the gradient of ``log P(C)``, so any compiled constraint will do. The best tables
-    are matched one to one (Hungarian), the best matching is improved by swaps of two names while the
-    constraint's loss drops, and the given naming is kept if nothing beats it.
+    are matched one to one (Hungarian) and the best matching is improved by swaps of two names while the loss
+    drops. This search sees the memberships with every cluster counted alike and none certain, so that neither a
+    large cluster nor one odd group decides. What it finds is judged, and reported, by the constraint's loss
+    on the memberships as they were given; the given naming is kept unless that loss drops by more than rounding.
 
     Args:
         constraint: over variables that share one domain of c values.
-        log_p: log memberships, (groups, variables, c).
+        log_p: log memberships, (groups, variables, c); those of each member add up to 1.
         restarts: random tables to start from.
         iterations: sweeps of EM; on the way only the better ones go on.
         generator: the stream of the starts.
@@ -78,14 +87,34 @@ def align(
         >>> align(rule, log_p, generator=torch.Generator().manual_seed(0)).permutation
         tensor([2, 0, 3, 1])
     """
-    c = _symbols(constraint, restarts, iterations)
+    c = _symbols(constraint, restarts, iterations, generator)
+    check_tensor(log_p, "log_p")
     if log_p.dim() != 3 or log_p.shape[1:] != (len(constraint.domains), c):
         raise UserError(
             f"log_p must be (groups, {len(constraint.domains)} variables, {c} values), got {tuple(log_p.shape)}"
         )
     if len(log_p) == 0:
         raise UserError("align needs at least one group, got none")
-    device = log_p.device
+    check_distributions(log_p.flatten(1), constraint.sizes, constraint.variables, "log_p")
+    best = _search(constraint, log_p, restarts, iterations, generator)
+
+    def loss(order: Tensor) -> float:
+        return float(-constraint.log_prob(log_p[:, :, order].double(), normalised=False).mean())
+
+    given = torch.arange(c, device=log_p.device)
+    before, after = loss(given), loss(best)
+    rounding = _ROUNDING * torch.finfo(log_p.dtype).eps * max(1.0, before)
+    # where the given naming is impossible no other is worse, and the search has seen more than infinity
+    if math.isinf(before) or after < before - rounding:
+        return Alignment(best, before, after)
+    return Alignment(given, before, before)
+
+
+@full_precision
+def _search(
+    constraint: Constraint, log_p: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
+) -> Tensor:
+    """The order of clusters with the least loss, where every cluster counts alike and none is certain."""
     m = log_p.exp().double()
     # every cluster counts as much as another, whatever its size: else a large one takes several names
     m = m / m.mean(dim=(0, 1)).clamp_min(1e-12)
@@ -93,22 +122,19 @@ def align(
 
     def loss(orders: Tensor) -> Tensor:  # (r, c) -> (r,)
         named = m[:, :, orders].permute(2, 0, 1, 3)  # (r, groups, variables, c)
-        return torch.stack([-constraint.log_prob(one.log()).mean() for one in named])
+        return torch.stack([-constraint.log_prob(one.log(), normalised=False).mean() for one in named])
 
-    given = torch.arange(c, device=device)
+    c, device = constraint.sizes[0], log_p.device
     tables = _fit(constraint, m, restarts, iterations, generator)
     candidates = {tuple(linear_sum_assignment(-table.cpu().numpy())[1].tolist()) for table in tables}
     orders = torch.tensor([*sorted(candidates), tuple(range(c))], device=device)
     losses = loss(orders)
-    best, value = orders[losses.argmin()], float(losses.min())
-    best, value = _swap_while_better(best, value, loss)
-    before = float(losses[-1])
-    if not value < before:
-        best, value = given, before
-    return Alignment(best, before, value)
+    best, value = _swap_while_better(orders[losses.argmin()], float(losses.min()), loss)
+    return best if value < float(losses[-1]) else orders[-1]
 
 
 @torch.no_grad()
+@full_precision
 def decode(
     constraint: Constraint,
     memberships: Tensor,
@@ -141,21 +167,28 @@ def decode(
         >>> bool((found.argmax(dim=2) == truth).all())
         True
     """
-    _symbols(constraint, restarts, iterations)
+    _symbols(constraint, restarts, iterations, generator)
+    check_tensor(memberships, "memberships")
     n = len(constraint.domains)
     if memberships.dim() != 3 or memberships.shape[1] != n or 0 in memberships.shape:
         raise UserError(f"memberships must be (groups, {n} variables, clusters), got {tuple(memberships.shape)}")
+    check_weights(memberships, "memberships", least=0.0)
     m = memberships.double().clamp_min(_FLOOR)
     table = _fit(constraint, m, restarts, iterations, generator)[0]
     return constraint.posterior(torch.einsum("dk,isk->isd", table, m).log()).to(memberships.dtype)
 
 
-def _symbols(constraint: Constraint, restarts: int, iterations: int) -> int:
+def _symbols(constraint: Constraint, restarts: int, iterations: int, generator: torch.Generator | None) -> int:
     """How many symbols there are to name."""
+    if not isinstance(constraint, Constraint):
+        raise UserError(f"align needs a Constraint, got {type(constraint).__name__}")
+    constraint.one_query("align")
     if len(set(constraint.sizes)) != 1:
         raise UserError("align renames one set of symbols: every variable must have the same number of values")
-    if restarts < 1 or iterations < 1:
-        raise UserError(f"restarts and iterations must be at least 1, got {restarts} and {iterations}")
+    if not (whole(restarts) and whole(iterations)) or restarts < 1 or iterations < 1:
+        raise UserError(f"restarts and iterations must be at least 1, got {shown(restarts)} and {shown(iterations)}")
+    if not (generator is None or isinstance(generator, torch.Generator)):
+        raise UserError(f"generator must be a torch.Generator, got {type(generator).__name__}")
     return constraint.sizes[0]
 
 
@@ -174,7 +207,7 @@ def _fit(
         e = torch.einsum("rdk,isk->risd", table, m)
         with torch.enable_grad():
             log_e = e.log().requires_grad_()
-            log_prob = constraint.log_prob(log_e)
+            log_prob = constraint.log_prob(log_e, normalised=False)
             (posterior,) = torch.autograd.grad(log_prob.sum(), log_e)
         fit = log_prob.detach().mean(dim=1)
         if sweep in (iterations // 4, iterations // 2) and len(table) > 10:  # the better part goes on

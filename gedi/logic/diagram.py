@@ -1,6 +1,5 @@
 """Decision diagrams: constraints that read their variables one by one with a small memory."""
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,40 +8,9 @@ import numpy as np
 
 from gedi.errors import UserError
 from gedi.logic.circuit import Builder, Circuit
+from gedi.logic.limits import Budget
 
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a compilation may take.
-
-    Attributes:
-        seconds: wall-clock time.
-        size: nodes of the largest structure on the way.
-    """
-
-    seconds: float = 60.0
-    size: int = 1_000_000
-
-
-class Budget:
-    """A compilation under way: asked now and then whether it is still within its limits."""
-
-    def __init__(self, limits: Limits, advice: str) -> None:
-        self.limits = limits
-        self.advice = advice
-        self.began = time.monotonic()
-
-    def check(self, size: int) -> None:
-        """Raise if time or size ran out."""
-        if size > self.limits.size:
-            raise UserError(
-                f"the constraint is too large to compile: more than {self.limits.size:,} nodes; {self.advice}, "
-                f"or raise size_limit"
-            )
-        if time.monotonic() - self.began > self.limits.seconds:
-            raise UserError(
-                f"the constraint did not compile within {self.limits.seconds:g} s; {self.advice}, or raise time_limit"
-            )
+_UNWATCHED = 256  # steps between two looks at the clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +39,16 @@ class Diagram:
         """Whether everything does; a reduced diagram then has one node a level."""
         return all(level.shape[0] == 1 and bool((level == 0).all()) for level in self.levels)
 
-    def circuit(self) -> Circuit:
+    def circuit(self, budget: Budget | None = None) -> Circuit:
         """The diagram as sums and products."""
         sizes = self.sizes
-        builder = Builder(sum(sizes))
+        first = sum(sizes)
+        builder = Builder(first)
         below: list[int | None] = [None]  # the accepting end adds nothing
         for i in range(len(sizes) - 1, -1, -1):
-            first = sum(sizes[:i])
+            first -= sizes[i]
+            if budget is not None:
+                budget.check_time()
             here: list[int | None] = []
             for row in self.levels[i]:
                 edges: dict[int, list[int]] = {}
@@ -123,7 +94,7 @@ class Diagram:
             raw.append(np.where(dead, -1, target))
             pairs = unique
             budget.check(sum(len(level) for level in raw))
-        return _reduce(raw, accept=np.ones(len(pairs), dtype=bool), start=0)
+        return _reduce(raw, accept=np.ones(len(pairs), dtype=bool), start=0, budget=budget)
 
     def accepts(self, values: np.ndarray) -> np.ndarray:
         """Which rows of value numbers, (n, variables), satisfy it."""
@@ -135,11 +106,13 @@ class Diagram:
         return alive
 
 
-def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int) -> Diagram:
+def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int, budget: Budget | None = None) -> Diagram:
     """Merge nodes that accept the same completions, from the end; drop what is not reached."""
     rename = np.where(accept, 0, -1)
     levels = []
     for level in reversed(raw):
+        if budget is not None:
+            budget.check_time()
         targets = np.where(level < 0, -1, np.append(rename, -1)[level])
         rows, inverse = np.unique(targets, axis=0, return_inverse=True)
         inverse = inverse.reshape(-1)
@@ -169,22 +142,26 @@ def from_automaton(
 ) -> Diagram:
     """The states that can be reached, level by level, then reduced. ``step`` gives None to reject."""
     states: list[Hashable] = [init]
-    raw, size = [], 0
+    raw, size, held, asked = [], 0, 0, 0
     for domain in domains:
         number: dict[Hashable, int] = {}
+        held += len(states) * len(domain)
+        budget.check_memory(held)
         level = np.full((len(states), len(domain)), -1, dtype=np.int64)
         for i, state in enumerate(states):
             for k, value in enumerate(domain):
+                asked += 1
+                if asked % _UNWATCHED == 0:
+                    budget.check(size + len(number))
                 following = step(state, value)
                 if following is not None:
                     level[i, k] = number.setdefault(following, len(number))
-            if i % 64 == 0:
-                budget.check(size + len(number))
         size += len(number)
         budget.check(size)
         raw.append(level)
         states = list(number)
-    return _reduce(raw, accept=np.array([bool(accept(state)) for state in states], dtype=bool), start=0)
+    accepted = np.array([bool(accept(state)) for state in states], dtype=bool)
+    return _reduce(raw, accept=accepted, start=0, budget=budget)
 
 
 def from_solutions(assignments: np.ndarray, sizes: Sequence[int]) -> Diagram:

@@ -2,14 +2,14 @@
 
 import importlib.util
 import itertools
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gedi.errors import UserError, unknown
+from gedi.logic.arguments import shown
 from gedi.logic.circuit import AND, Circuit
 
 Backend = Literal["layered", "klay"]
@@ -28,7 +28,8 @@ class Layered:
 
     The gradient is the downward pass of the circuit: every leaf receives its posterior share. Where a sum is
     ``-inf`` nothing flows, so one-hot inputs (``-inf`` logs) and impossible queries give finite gradients (0
-    where nothing could help). Arities are padded to powers of two with rows that change nothing.
+    where nothing could help). Arities are padded to powers of two with rows that change nothing. The gradient can
+    itself be differentiated, as often as one likes.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -73,6 +74,26 @@ class Layered:
         out: Tensor = _LayeredFunction.apply(leaves, self)  # type: ignore[no-untyped-call]
         return out
 
+    def by_autograd(self, leaves: Tensor) -> Tensor:
+        """The same in operations that autograd knows: slower, but its gradient has a gradient."""
+        groups, roots = self.on(leaves.device)
+        constants = leaves.new_tensor([0.0, -torch.inf])[:, None].expand(-1, len(leaves))
+        values = torch.cat([constants, leaves.t()])  # log 1 and log 0 come first here, since rows are added at the end
+        for product, _, arity, children in groups:
+            below = values[(children + 2) % (self.nodes + 2)].view(arity, -1, len(leaves))
+            values = torch.cat([values, below.sum(dim=0) if product else _log_sum(below)])
+        out = values[roots + 2]
+        return torch.where(torch.isneginf(out), -torch.inf, out).t()  # nothing flows from an impossible root
+
+
+def _log_sum(x: Tensor) -> Tensor:
+    """``logsumexp`` over the first dimension; where all is log 0 nothing flows, in torch's own NaN would."""
+    top = x.detach().amax(dim=0)
+    top = torch.where(torch.isneginf(top), 0.0, top)
+    total = (x - top).exp().sum(dim=0)
+    possible = total > 0
+    return torch.where(possible, torch.where(possible, total, 1.0).log() + top, -torch.inf)
+
 
 class _LayeredFunction(torch.autograd.Function):
     @staticmethod
@@ -92,14 +113,15 @@ class _LayeredFunction(torch.autograd.Function):
             else:
                 torch.logsumexp(below, dim=0, out=here)
         ctx.circuit = circuit
-        ctx.save_for_backward(values)
+        ctx.save_for_backward(values, leaves)
         return values[roots].t()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         circuit = ctx.circuit
-        (values,) = ctx.saved_tensors
+        values, leaves = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph: the gradient is to be differentiated again
+            return torch.autograd.grad(circuit.by_autograd(leaves), leaves, grad, create_graph=True)[0], None
         groups, roots = circuit.on(values.device)
         n = values.shape[1]
         flow = torch.zeros_like(values)
@@ -138,13 +160,26 @@ class KLay:
         """(groups, columns) -> (groups, roots)."""
         module = self.module if leaves.device.type == "cpu" else self.module.to(leaves.device)
         out: Tensor = module(leaves, torch.zeros_like(leaves))
-        return out.masked_fill(torch.isneginf(out), -torch.inf)  # nothing flows from an impossible root
+        out = out.masked_fill(torch.isneginf(out), -torch.inf)  # nothing flows from an impossible root
+        return cast(Tensor, _DifferentiatedOnce.apply(out))  # type: ignore[no-untyped-call]
+
+
+class _DifferentiatedOnce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, out: Tensor) -> Tensor:
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            raise UserError("backend 'klay' has no second derivatives (create_graph=True); use with_backend('layered')")
+        return grad
 
 
 def evaluator(circuit: Circuit, backend: Backend | None = None) -> Evaluator:
     """An evaluator for a circuit; ours without a wish: it measures as fast or faster on most (docs/speed.md)."""
-    if backend not in (None, "layered", "klay"):
-        raise unknown("backend", str(backend), ["layered", "klay"])
+    if not (backend is None or (isinstance(backend, str) and backend in ("layered", "klay"))):
+        raise unknown("backend", shown(backend).strip("'"), ["layered", "klay"])
     if backend == "klay":
         if importlib.util.find_spec("klay") is None:
             raise UserError("backend 'klay' needs the package klaycircuits; install it, or use 'layered'")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gedi.errors import UserError
+from gedi.logic.arguments import said, shown
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
@@ -187,12 +188,12 @@ class Join(Expression):
 
 def minimum(a: Any, b: Any) -> Any:
     """The smaller of two, for rules."""
-    return _binary("min", a, b)
+    return _compared("min", a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
     """The larger of two, for rules."""
-    return _binary("max", a, b)
+    return _compared("max", a, b)
 
 
 def operations(x: Any) -> Iterator[Binary]:
@@ -233,7 +234,7 @@ def _is_condition(x: Any) -> bool:
 def _truth(x: Any) -> bool:
     if x not in (0, 1):
         raise UserError(
-            f"& | ~ join conditions, which are True or False, got {x!r}; use // and % for the bits of numbers"
+            f"& | ~ join conditions, which are True or False, got {shown(x)}; use // and % for the bits of numbers"
         )
     return bool(x)
 
@@ -261,6 +262,13 @@ def _binary(operation: str, left: Any, right: Any) -> Any:
     if not isinstance(left, Expression) and not isinstance(right, Expression):
         return _OPERATIONS[operation](left, right)
     return Binary(operation, left, right, (operation, key_of(left), key_of(right)))
+
+
+def _compared(operation: str, left: Any, right: Any) -> Any:
+    try:
+        return _binary(operation, left, right)
+    except (TypeError, ValueError, RuntimeError) as error:  # text and numbers; arrays; tensors
+        raise UserError(f"{operation}imum needs two values that can be compared: {said(error)}") from None
 
 
 def _join(every: bool, parts: list[Any]) -> Any:

@@ -1,38 +1,63 @@
 """Rules written in Python: listed while small, read variable by variable beyond."""
 
-import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gedi.errors import UserError
-from gedi.logic.diagram import Budget, Diagram, Limits, from_automaton
+from gedi.logic.diagram import Diagram, from_automaton
 from gedi.logic.expression import Expression, State, Variable, defined, means_otherwise
+from gedi.logic.limits import Budget, Limits
 
 ENUMERATED = 2_000_000  # assignments asked one by one, whole columns at a time
 CALLED = 200_000  # assignments asked one call each, for rules that cannot take columns
+_BLOCK = 65_536  # assignments between two looks at the clock
+_SAMPLE = 64  # assignments of a block that are asked one by one too
 
 
-def satisfying(rule: Callable[..., Any], domains: Sequence[Sequence[Any]]) -> np.ndarray | None:
+def satisfying(
+    rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budget: Budget | None = None
+) -> np.ndarray | None:
     """The assignments a rule allows as value numbers, (solutions, variables); None if there are too many to ask."""
+    budget = budget or Budget(Limits(), "split the rule")
     sizes = [len(domain) for domain in domains]
-    total = math.prod(sizes)
+    total = _product(sizes, ENUMERATED)
     if total > ENUMERATED:
         return None
-    grid = np.indices(sizes, dtype=np.int32).reshape(len(sizes), -1)
+    budget.check_memory(total * len(sizes))
     if _must_be_read(rule, len(domains)):
         if total > CALLED:
             return None
-        unlimited = Budget(Limits(math.inf, total * len(domains)), "")
-        return grid[:, diagram_of(rule, domains, unlimited).accepts(grid.T)].T
-    holds = _by_columns(rule, domains, grid)
+        diagram = diagram_of(rule, domains, budget)
+        found = [rows[diagram.accepts(rows)] for rows in _blocks(sizes, total)]
+        return np.concatenate(found)
+    holds: Iterable[np.ndarray] | None = _by_columns(rule, domains, total, budget)
     if holds is None:
         if total > CALLED:
             return None
-        holds = np.fromiter((_ask(rule, row) for row in itertools.product(*domains)), dtype=bool, count=total)
-    return grid[:, holds].T
+        holds = _one_by_one(rule, domains, total, budget)
+    return np.concatenate([rows[answers] for rows, answers in zip(_blocks(sizes, total), holds, strict=True)])
+
+
+def _product(sizes: Sequence[int], enough: int) -> int:
+    """The number of assignments; once there are more than enough, how many more does not matter."""
+    total = 1
+    for size in sizes:
+        total *= size
+        if total > enough:
+            break
+    return total
+
+
+def _blocks(sizes: Sequence[int], total: int) -> Iterator[np.ndarray]:
+    """All assignments in order, the last variable fastest, as value numbers: (block, variables) at a time."""
+    stride = [1] * len(sizes)
+    for i in range(len(sizes) - 1, 0, -1):
+        stride[i - 1] = stride[i] * sizes[i]
+    for start in range(0, total, _BLOCK):
+        number = np.arange(start, min(start + _BLOCK, total))
+        yield np.stack([(number // s % size).astype(np.int32) for s, size in zip(stride, sizes, strict=True)], axis=1)
 
 
 def diagram_of(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budget: Budget) -> Diagram:
@@ -78,20 +103,39 @@ def _must_be_read(rule: Callable[..., Any], n: int) -> bool:
         return False
 
 
-def _by_columns(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], grid: np.ndarray) -> np.ndarray | None:
-    """The answers for all assignments at once, or None if the rule cannot take columns or gets them wrong."""
-    columns = [_array(domain)[row] for domain, row in zip(domains, grid, strict=True)]
-    try:
-        answers = np.asarray(rule(*columns))
-    except Exception:  # any error means the same: ask one by one, where the rule's own error will show
-        return None
-    if answers.shape != grid.shape[1:] or answers.dtype != np.bool_:
-        return None
-    sample = np.random.default_rng(0).choice(len(answers), min(len(answers), 64), replace=False)
-    for i in sample:  # operators may mean something else on columns: trust, but check
-        if _ask(rule, [domain[k] for domain, k in zip(domains, grid[:, i], strict=True)]) != answers[i]:
+def _by_columns(
+    rule: Callable[..., Any], domains: Sequence[Sequence[Any]], total: int, budget: Budget
+) -> list[np.ndarray] | None:
+    """The answers for whole blocks at once, or None if the rule cannot take columns or gets them wrong."""
+    values = [_array(domain) for domain in domains]
+    generator = np.random.default_rng(0)
+    holds = []
+    for rows in _blocks([len(domain) for domain in domains], total):
+        budget.check_time()
+        try:
+            answers = np.asarray(rule(*(column[row] for column, row in zip(values, rows.T, strict=True))))
+        except Exception:  # any error means the same: ask one by one, where the rule's own error will show
             return None
-    return answers
+        if answers.shape != (len(rows),) or answers.dtype != np.bool_:
+            return None
+        for i in generator.choice(len(rows), min(len(rows), _SAMPLE), replace=False):
+            # operators may mean something else on columns: trust, but check
+            if _ask(rule, [domain[k] for domain, k in zip(domains, rows[i], strict=True)]) != answers[i]:
+                return None
+        holds.append(answers)
+    return holds
+
+
+def _one_by_one(
+    rule: Callable[..., Any], domains: Sequence[Sequence[Any]], total: int, budget: Budget
+) -> Iterator[np.ndarray]:
+    """The answers of a rule that is called once for each assignment, block by block."""
+    for rows in _blocks([len(domain) for domain in domains], total):
+        answers = np.zeros(len(rows), dtype=bool)
+        for i, row in enumerate(rows.tolist()):
+            budget.check_time()
+            answers[i] = _ask(rule, [domain[k] for domain, k in zip(domains, row, strict=True)])
+        yield answers
 
 
 def _ask(rule: Callable[..., Any], values: Sequence[Any]) -> bool:

@@ -1,19 +1,21 @@
 """ProbLog programs with neural predicates as circuits."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gedi.errors import UserError, unknown
+from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit
-from gedi.logic.diagram import Budget, Limits
+from gedi.logic.limits import Budget, Limits
 from gedi.logic.sdd import Space
 
 if TYPE_CHECKING:
     from gedi.logic.problog_text import Answer, Grounding
 
+PERMISSIONS = ("files", "python")  # what a program may load only if its author is trusted
 _CERTAIN = 1e-9  # probabilities this near to 0 or 1 are 0 or 1
 
 
@@ -39,6 +41,38 @@ class Program:
     circuit: Circuit
     conditional: bool
 
+    def about(self) -> dict[str, Any]:
+        """What is stored beside the circuit."""
+        return {
+            "queries": list(self.queries),
+            "variables": list(self.variables),
+            "domains": [list(domain) for domain in self.domains],
+            "fixed": [list(choice) for choice in self.fixed],
+            "conditional": self.conditional,
+        }
+
+    @classmethod
+    def stored(cls, circuit: Circuit, about: dict[str, Any]) -> "Program | None":
+        """A program from what was stored of it, or None where the parts do not fit together."""
+        try:
+            queries, variables = tuple(about["queries"]), tuple(about["variables"])
+            domains = tuple(tuple(domain) for domain in about["domains"])
+            fixed = tuple(tuple(float(p) for p in choice) for choice in about["fixed"])
+            conditional = about["conditional"]
+            different = all(len(set(domain)) == len(domain) > 0 for domain in domains)
+        except (KeyError, TypeError, ValueError):
+            return None
+        fits = (
+            different
+            and all(isinstance(name, str) for name in (*queries, *variables))
+            and len(variables) == len(domains) > 0
+            and all(choice and min(choice) >= 0 and abs(sum(choice) - 1) < 1e-6 for choice in fixed)
+            and isinstance(conditional, bool)
+            and len(circuit.roots) == len(queries) + conditional > conditional
+            and circuit.columns == sum(len(values) for values in (*domains, *fixed))
+        )
+        return cls(queries, variables, domains, fixed, circuit, conditional) if fits else None
+
 
 @dataclass(frozen=True)
 class _Input:
@@ -57,7 +91,11 @@ class _Input:
 
 
 def compile_program(
-    program: str, query: str | Sequence[str] | None, variables: Sequence[str] | None, limits: Limits
+    program: str,
+    query: str | Sequence[str] | None,
+    variables: Sequence[str] | None,
+    limits: Limits,
+    allow: Collection[str] | str = (),
 ) -> Program:
     r"""Ground a program with problog and compile its queries.
 
@@ -72,6 +110,7 @@ def compile_program(
         variables: names and order of the neural inputs. It may name inputs that no rule reads, as long as the
             program tells their values.
         limits: how much it may take.
+        allow: what it may load beyond the listed libraries: ``files``, ``python``.
 
     Example:
         >>> compiled = compile_program(r'''
@@ -84,11 +123,41 @@ def compile_program(
         >>> compiled.variables, compiled.domains, compiled.fixed
         (('a', 'b'), ((0, 1, 2), (0, 1, 2)), ((0.1, 0.9),))
     """
-    from gedi.logic.problog_text import ground, read  # problog is imported by those who use it
+    import gedi.logic.problog_text  # noqa: F401 - problog is imported by those who use it, not by each child again
 
+    allowed = permissions(allow)
     budget = Budget(limits, "ask a smaller query")
-    source = read(program)
-    grounding = ground(source, query, budget)
+    return bounded(lambda: compile_here(program, query, variables, budget, allowed), budget)
+
+
+def permissions(allow: Collection[str] | str) -> frozenset[str]:
+    """What the user allows a program to load, checked.
+
+    Example:
+        >>> sorted(permissions(("python", "files")))
+        ['files', 'python']
+    """
+    names = [allow] if isinstance(allow, str) else allow
+    if not isinstance(names, Collection):
+        raise UserError(f"allow must list what a program may load ({', '.join(PERMISSIONS)}), got {allow!r}")
+    for name in names:
+        if name not in PERMISSIONS:
+            raise unknown("permission in allow", str(name), PERMISSIONS)
+    return frozenset(names)
+
+
+def compile_here(
+    program: str,
+    query: str | Sequence[str] | None,
+    variables: Sequence[str] | None,
+    budget: Budget,
+    allowed: Collection[str] = (),
+) -> Program:
+    """The same in this process, where only what problog lets us check is limited."""
+    from gedi.logic.problog_text import ground, read
+
+    source = read(program, allowed)
+    grounding = ground(source, query, budget, allowed)
     atoms = _neural_atoms(grounding.formula, source.domains)
     order = list(_components(grounding.formula, [a.node for a in (*grounding.queries, *(grounding.evidence or ()))]))
     _refuse_at_sight(grounding, order, atoms)

@@ -6,12 +6,12 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gedi.errors import UserError, unknown
-from gedi.logic.diagram import Budget
+from gedi.logic.limits import Budget
 
 _limit = sys.getrecursionlimit()
 with warnings.catch_warnings():
@@ -23,6 +23,8 @@ with warnings.catch_warnings():
     from problog.formula import LogicFormula
     from problog.logic import And, AnnotatedDisjunction, Clause, Constant, Not, Or, Term, Var, is_ground, term2list
     from problog.program import PrologString, SimpleProgram
+
+    from gedi.logic.problog_guard import WITHHELD, Guard, Guarded, refuse_at_sight
 sys.setrecursionlimit(_limit)  # problog raises it when imported; here it is raised while problog runs
 
 NEURAL = "$nn"  # $nn(net, inputs, domain, value): no program can contain these names
@@ -83,14 +85,18 @@ class Grounding:
     evidence: tuple[Answer, ...] | None
 
 
-def read(text: str) -> Source:
-    """Parse a program and rewrite its neural clauses.
+def read(text: str, allowed: Collection[str] = ()) -> Source:
+    """Parse a program, refuse what it may not load, and rewrite its neural clauses.
 
     Example:
         >>> source = read("nn(net,[X],Y,[0,1,-1]) :: digit(X,Y).")
         >>> source.domains, source.nets, source.predicates
         ([(0, 1, -1)], {'net': {0}}, {'digit/2'})
     """
+    if not isinstance(text, str):
+        raise UserError(
+            f"program must be the text of a ProbLog program, got {type(text).__name__}; read the file first"
+        )
     text = text.replace("\r\n", "\n")
     with _as_user_error(text):
         parsed = PrologString(text)
@@ -98,6 +104,9 @@ def read(text: str) -> Source:
     program = SimpleProgram()
     program.line_info, program.source_files = parsed.line_info, parsed.source_files  # errors can name their line
     source = Source(text, program)
+    for statement in statements:
+        if isinstance(statement, Clause | AnnotatedDisjunction):
+            refuse_at_sight(statement.body, allowed, _where(parsed.lineno(statement.location), text))
     for statement in statements:
         heads = _heads(statement)
         neural = [head for head in heads if _is_neural(head.probability)]
@@ -121,19 +130,25 @@ def read(text: str) -> Source:
     return source
 
 
-def ground(source: Source, query: str | Sequence[str] | None, budget: Budget) -> Grounding:
+def ground(
+    source: Source, query: str | Sequence[str] | None, budget: Budget, allowed: Collection[str] = ()
+) -> Grounding:
     """Ground the queries and the evidence of a program.
 
     Args:
         source: the program.
         query: what is asked; None takes the program's ``query(...)``.
         budget: its time ends a grounding that does not end by itself.
+        allowed: what it may load, see :mod:`gedi.logic.problog_guard`.
     """
+    given = None if query is None else [_parsed(q, allowed) for q in _listed(query)]
     first: list[Any] = []
     while True:
-        engine = _Engine(budget)
+        engine = _Engine(budget, allowed)
         try:
-            return _grounded(engine, source, query, first)
+            grounding = _grounded(engine, source, given, first)
+            engine.guard.check()
+            return grounding
         except _Cycle:
             # problog takes a negation between two recursions for a cycle unless it has met the negated atom before
             new = [goal for goal in engine.negated if goal not in first]
@@ -142,7 +157,7 @@ def ground(source: Source, query: str | Sequence[str] | None, budget: Budget) ->
             first = [*reversed(new), *first]
 
 
-def _grounded(engine: Any, source: Source, query: str | Sequence[str] | None, first: Sequence[Any]) -> Grounding:
+def _grounded(engine: Any, source: Source, given: list[Any] | None, first: Sequence[Any]) -> Grounding:
     """Ground some atoms and then what is asked."""
     formula = LogicFormula()
     text = source.text
@@ -150,11 +165,11 @@ def _grounded(engine: Any, source: Source, query: str | Sequence[str] | None, fi
         database = engine.prepare(source.program)
         for term in first:
             engine.ground(database, term, formula, label="first")
-    asked = _directed(engine, database, source) if query is None else [_parsed(q) for q in _listed(query)]
+    asked = _directed(engine, database, source) if given is None else given
     queries: dict[str, Answer] = {}
     for i, term in enumerate(asked):
         engine.goal = shown(term)
-        with _as_user_error(text, source.predicates, goal=engine.goal, own=term if query is not None else None):
+        with _as_user_error(text, source.predicates, goal=engine.goal, own=term if given is not None else None):
             engine.ground(database, term, formula, label=f"query {i}")
             answers = sorted(formula.get_names(f"query {i}"), key=lambda answer: _sort_key(answer[0]))
         of = None if term.is_ground() else shown(term)
@@ -162,9 +177,9 @@ def _grounded(engine: Any, source: Source, query: str | Sequence[str] | None, fi
             queries.setdefault(str(name), Answer(str(name), node, of))
     evidence: list[Answer] = []
     with _as_user_error(text, source.predicates):
-        given = [(*row, Term("true")) for row in engine.query(database, Term("evidence", None))]
-        given += [tuple(row) for row in engine.query(database, Term("evidence", None, None))]
-    for i, (term, value) in enumerate(given):
+        held = [(*row, Term("true")) for row in engine.query(database, Term("evidence", None))]
+        held += [tuple(row) for row in engine.query(database, Term("evidence", None, None))]
+    for i, (term, value) in enumerate(held):
         if not isinstance(term, Term) or str(value) not in ("true", "false"):
             raise UserError(f"evidence must be an atom with true or false, got evidence({term},{value})")
         engine.goal = shown(term)
@@ -173,7 +188,7 @@ def _grounded(engine: Any, source: Source, query: str | Sequence[str] | None, fi
         for name, node in formula.get_names(f"evidence {i}"):
             holds = str(value) == "true"
             evidence.append(Answer(str(name if holds else -name), node if holds else formula.negate(node)))
-    return Grounding(formula, tuple(asked), tuple(queries.values()), tuple(evidence) if given else None)
+    return Grounding(formula, tuple(asked), tuple(queries.values()), tuple(evidence) if held else None)
 
 
 def python_value(term: Any) -> Any:
@@ -268,10 +283,12 @@ def _listed(query: str | Sequence[str]) -> list[str]:
     return queries
 
 
-def _parsed(query: str) -> Any:
+def _parsed(query: str, allowed: Collection[str]) -> Any:
     text = query.strip().removesuffix(".")
     with _as_user_error(f"{text}.", what="query"):
         parsed = list(PrologString(f"{text}."))
+    for part in parsed:
+        refuse_at_sight(part, allowed, " in the query")
     if len(parsed) != 1 or type(parsed[0]) not in (Term, Not) or parsed[0].probability is not None:
         raise UserError(f"a query must be one atom, got {shown(query)!r}; define a rule for it and ask its head")
     return parsed[0]
@@ -311,12 +328,21 @@ class _Queue(MessageFIFO):  # type: ignore[misc]
 
 
 class _Engine(DefaultEngine):  # type: ignore[misc]
-    """problog's engine with an end."""
+    """problog's engine with an end, and walls."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, allowed: Collection[str]) -> None:
         super().__init__()
+        self.guard = Guard(allowed)
+        for name, arity in WITHHELD:
+            self.add_builtin(name, arity, self.guard.withheld(f"{name}/{arity}"))
         self.budget, self.steps, self.goal = budget, 0, "a directive"
         self.negated: dict[Any, None] = {}  # ground atoms that some rule negates, in the order they were met
+
+    def prepare(self, db: Any) -> Any:
+        database = Guarded.createFrom(db, guard=self.guard, builtins=self.get_builtins())
+        database.engine = self
+        self._process_directives(database)
+        return database
 
     def init_message_stack(self) -> _Queue:
         return _Queue(self)
@@ -394,7 +420,7 @@ def _as_user_error(
         with warnings.catch_warnings(), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
             warnings.simplefilter("ignore")
             yield
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except ParseError as error:
         raise _syntax_error(error, text, what) from error
@@ -415,7 +441,7 @@ def _as_user_error(
         message = re.sub(r"'/[^']*/([^/']+)'", r"'\1'", " ".join(str(error.base_message).split())).rstrip(".")
         where = _where(error.location, text)
         raise UserError(f"ProbLog cannot ground {goal or 'the program'}: {message}{where}; correct it") from error
-    except (RecursionError, MemoryError) as error:
+    except RecursionError as error:
         raise UserError(
             f"grounding must end, got too deep a recursion in {goal or 'the program'}; bound it, or use shorter terms"
         ) from error

@@ -8,15 +8,16 @@ import numpy as np
 from pysdd.sdd import SddManager, SddNode, Vtree
 
 from gedi.logic.circuit import AND, Builder, Circuit
-from gedi.logic.diagram import Budget
+from gedi.logic.limits import Budget
 
 
 class Space:
     """Formulas over variables with several values each, one Boolean a value, exactly one of them true.
 
-    Values enter as one-hot cubes, so that every formula on the way stays among the assignments that exist and
-    its diagram stays small. A compiled formula holds exactly-one for every variable; then no path leaves a
-    Boolean open, negative literals carry weight 1 and can be dropped, and the circuit is smooth without help.
+    A formula on the way stays small only among the assignments that exist. So values enter as one-hot cubes
+    where formulas grow from them, and clauses over plain literals are laid one by one on the diagram of all that
+    exists. A compiled formula holds exactly-one for every variable; then no path leaves a Boolean open, negative
+    literals carry weight 1 and can be dropped, and the circuit is smooth without help.
 
     Args:
         sizes: the number of values of each variable.
@@ -30,19 +31,51 @@ class Space:
         self._manager = SddManager.from_vtree(_vtree(self.sizes))
         self.true, self.false = self._manager.true(), self._manager.false()
         self._values: dict[tuple[int, int], SddNode] = {}
+        self._nothing: dict[tuple[int, int], SddNode] = {}
         self._one_value: SddNode | None = None
 
     def value(self, variable: int, k: int) -> SddNode:
         """Variable has its k-th value."""
         if (variable, k) not in self._values:
-            first = self.first[variable]
-            node = self._manager.literal(first + k + 1)
-            for other in range(self.sizes[variable]):
-                if other != k:
-                    node = node & self._manager.literal(-(first + other + 1))
+            low, high = 0, self.sizes[variable]
+            node = self.literal(variable, k)
+            others = []  # the halves of the variable's vtree that k is not in: few, and shared by many values
+            while high - low > 1:
+                half = low + (high - low) // 2
+                others.append((half, high) if k < half else (low, half))
+                low, high = (low, half) if k < half else (half, high)
+            for start, end in reversed(others):
+                node = node & self._none(self.first[variable] + start, self.first[variable] + end)
             node.ref()
             self._values[variable, k] = node
+            self.budget.check(self._manager.size())
         return self._values[variable, k]
+
+    def literal(self, variable: int, k: int, holds: bool = True) -> SddNode:
+        """The Boolean of one value alone: it means "has this value" among the assignments that exist."""
+        boolean = self.first[variable] + k + 1
+        return self._manager.literal(boolean if holds else -boolean)
+
+    def _none(self, start: int, end: int) -> SddNode:
+        """None of a run of Booleans is true."""
+        if (start, end) not in self._nothing:
+            half = start + (end - start) // 2
+            parts = (
+                self._manager.literal(-(start + 1))
+                if end - start == 1
+                else self._none(start, half) & self._none(half, end)
+            )
+            parts.ref()
+            self._nothing[start, end] = parts
+        return self._nothing[start, end]
+
+    def _one(self, start: int, end: int) -> SddNode:
+        """Exactly one of a run of Booleans is true."""
+        if end - start == 1:
+            return self._manager.literal(start + 1)
+        half = start + (end - start) // 2
+        left = self._one(start, half) & self._none(half, end)
+        return left | (self._none(start, half) & self._one(half, end))
 
     def all(self, nodes: Iterable[SddNode]) -> SddNode:
         """Every one of them holds."""
@@ -52,13 +85,13 @@ class Space:
             self.budget.check(self._manager.size())
         return result
 
-    def all_of_many(self, nodes: Iterable[SddNode]) -> SddNode:
-        """The same for many formulas that nobody else holds: what is left over on the way is freed."""
-        result = self.true
+    def among_existing(self, nodes: Iterable[SddNode]) -> SddNode:
+        """Every one of many formulas over literals holds, compiled; what is left over on the way is freed."""
+        result = self.existing()
         for node in nodes:
             joined = result & node
             joined.ref()
-            if result is not self.true:
+            if result is not self._one_value:
                 result.deref()
             result = joined
             if self._manager.dead_size() > self.budget.limits.size // 4:
@@ -81,9 +114,12 @@ class Space:
     def existing(self) -> SddNode:
         """Every variable has exactly one value."""
         if self._one_value is None:
-            self._one_value = self.all(
-                self.any(self.value(variable, k) for k in range(size)) for variable, size in enumerate(self.sizes)
-            )
+            parts = [self._one(self.first[i], self.first[i + 1]) for i in range(len(self.sizes))]
+            while len(parts) > 1:  # neighbours first: each pair is a place of its own in the vtree
+                self.budget.check(self._manager.size())
+                parts = [self.all(parts[i : i + 2]) for i in range(0, len(parts), 2)]
+            self._one_value = parts[0]
+            self._one_value.ref()
         return self._one_value
 
     def embed(self, circuit: Circuit, root: int = 0) -> SddNode:

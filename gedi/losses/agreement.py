@@ -5,7 +5,10 @@ import math
 import torch
 from torch import Tensor
 
+from gedi.precision import full_precision
 
+
+@full_precision
 def agreement(logits: Tensor, other: Tensor) -> Tensor:
     r"""Symmetric cross-entropy between two views; the gradient flows through both.
 
@@ -27,6 +30,7 @@ def agreement(logits: Tensor, other: Tensor) -> Tensor:
     return -((log_p.exp() * log_q).sum(dim=1) + (log_q.exp() * log_p).sum(dim=1)).mean() / 2
 
 
+@full_precision
 def balance(logits: Tensor, log_prior: Tensor | None = None) -> Tensor:
     r"""Cross-entropy from the share each symbol should have to the share it has in the batch.
 

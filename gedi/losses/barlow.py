@@ -3,9 +3,12 @@
 import torch
 from torch import Tensor
 
+from gedi.precision import full_precision
+
 _EPSILON = 1e-5  # under the root, as in batch norm: a constant dimension correlates with nothing
 
 
+@full_precision
 def barlow_twins(embedding: Tensor, other: Tensor, off_diagonal: float = 5e-3) -> Tensor:
     r"""Makes the cross-correlation of two views the identity.
 

@@ -4,7 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gedi.precision import full_precision
 
+
+@full_precision
 def log_sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3, log_prior: Tensor | None = None) -> Tensor:
     r"""Balanced soft assignments by Sinkhorn-Knopp, in log space so that no temperature overflows.
 
@@ -37,6 +40,7 @@ def log_sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3, log
     return log_q
 
 
+@full_precision
 def swapped_prediction(
     logits: Tensor,
     other: Tensor,

@@ -7,10 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gedi.errors import unknown
+from gedi.precision import full_precision
 
 Similarity = Literal["cosine", "distance"]
 
 
+@full_precision
 def contrastive(
     embedding: Tensor, other: Tensor, temperature: float = 0.1, similarity: Similarity = "cosine"
 ) -> Tensor:

@@ -2,7 +2,10 @@
 
 from torch import Tensor
 
+from gedi.precision import full_precision
 
+
+@full_precision
 def denoising(score: Tensor, noise: Tensor, sigma: float) -> Tensor:
     r"""How far the score at a noised point is from pointing back to the data.
 

@@ -2,7 +2,10 @@
 
 from torch import Tensor
 
+from gedi.precision import full_precision
 
+
+@full_precision
 def generative(energy_data: Tensor, energy_samples: Tensor) -> Tensor:
     r"""The generative term: the energy of data goes down, that of the model's samples goes up.
 
@@ -26,6 +29,7 @@ def generative(energy_data: Tensor, energy_samples: Tensor) -> Tensor:
     return energy_data.mean() - energy_samples.mean()
 
 
+@full_precision
 def energy_penalty(energy_data: Tensor, energy_samples: Tensor) -> Tensor:
     r"""Keeps energies near zero: :math:`\overline{E(x)^2} + \overline{E(\tilde x)^2}`.
 

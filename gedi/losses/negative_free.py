@@ -1,9 +1,14 @@
 """The negative-free term: embeddings spread, latents agree between views."""
 
+import math
+
 import torch
 from torch import Tensor
 
+from gedi.precision import full_precision
 
+
+@full_precision
 def negative_free(embedding: Tensor, latent: Tensor, latent_view: Tensor, ridge: float = 1e-4) -> Tensor:
     r"""Keeps the embeddings from collapsing and the latents invariant, with no negative pairs.
 
@@ -11,7 +16,7 @@ def negative_free(embedding: Tensor, latent: Tensor, latent_view: Tensor, ridge:
               \qquad S = \sum_i (w_i - \bar w)(w_i - \bar w)^T + \beta I
 
     ``S`` is *not* divided by n, as in the paper. With fewer samples than dimensions the determinant is
-    taken of the n x n Gram matrix, which has the same non-zero spectrum.
+    taken of the n x n Gram matrix, which has the same non-zero spectrum. The determinant is computed in float64.
 
     Args:
         embedding: ``w``, (n, d).
@@ -27,16 +32,19 @@ def negative_free(embedding: Tensor, latent: Tensor, latent_view: Tensor, ridge:
         tensor(1.)
     """
     n, d = embedding.shape
-    centred = embedding - embedding.mean(dim=0)
+    # Where clusters are tight the scatter has n in one direction and little but the ridge in the others. float32 cannot
+    # hold both from n = 512 on: rounding alone makes it indefinite.
+    exact = embedding.to("cpu" if embedding.device.type == "mps" else None, torch.float64)  # mps has no float64
+    centred = exact - exact.mean(dim=0)
     trace = centred.square().sum() + ridge * d
     if n < d:
-        gram = centred @ centred.t() + ridge * torch.eye(n, dtype=embedding.dtype, device=embedding.device)
-        log_det = _log_det(gram) + (d - n) * torch.log(embedding.new_tensor(ridge))
+        log_det = _log_det(centred @ centred.t(), ridge) + (d - n) * math.log(ridge)
     else:
-        log_det = _log_det(centred.t() @ centred + ridge * torch.eye(d, dtype=embedding.dtype, device=embedding.device))
-    return (trace - log_det) / 2 + (latent - latent_view).square().sum() / 2
+        log_det = _log_det(centred.t() @ centred, ridge)
+    return ((trace - log_det) / 2).to(latent) + (latent - latent_view).square().sum() / 2
 
 
-def _log_det(matrix: Tensor) -> Tensor:
-    log_det: Tensor = 2 * torch.linalg.cholesky(matrix).diagonal().log().sum()
+def _log_det(matrix: Tensor, ridge: float) -> Tensor:
+    ridged = matrix + ridge * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    log_det: Tensor = 2 * torch.linalg.cholesky(ridged).diagonal().log().sum()
     return log_det

@@ -12,7 +12,8 @@ from gedi.logic import Constraint, align, decode
 from gedi.moves.move import Augment, Move, Proposal
 from gedi.nn import Model, Prototypes
 from gedi.objectives.objective import Context
-from gedi.settings import Positive
+from gedi.precision import full_precision
+from gedi.settings import Positive, Switch
 from gedi.types import Points
 
 _GROUPS = 300  # enough to tell the names; more only cost time
@@ -24,7 +25,7 @@ class Align(Move):
     """Names the clusters as the constraint says, at the given moments."""
 
     restarts: Positive = 200  # of the search
-    decode: bool = True  # prototypes may also be drawn anew, from finer clusters
+    decode: Switch = True  # prototypes may also be drawn anew, from finer clusters
 
     kind: ClassVar[str] = "align"
 
@@ -47,6 +48,7 @@ class Align(Move):
 
 
 @torch.no_grad()
+@full_precision
 def align_prototypes(
     model: Model,
     points: Tensor,
@@ -85,7 +87,7 @@ def align_prototypes(
         return logits.log_softmax(dim=1).view(groups, size, -1)
 
     def loss(prototypes: Tensor) -> float:
-        return float(-constraint.log_prob(grouped_log_p(prototypes)).mean())
+        return float(-constraint.log_prob(grouped_log_p(prototypes), normalised=False).mean())
 
     renamed = align(constraint, grouped_log_p(weight), restarts=restarts, generator=generator)
     proposals: list[tuple[Tensor, Tensor | None]] = [(weight[renamed.permutation], renamed.permutation)]

@@ -12,6 +12,7 @@ from gedi.errors import UserError
 from gedi.moves.move import Augment, Move, Proposal
 from gedi.nn import Model
 from gedi.objectives.objective import Context
+from gedi.precision import full_precision
 from gedi.settings import Amount
 from gedi.types import Points
 
@@ -42,6 +43,7 @@ class Merge(Move):
 
 
 @torch.no_grad()
+@full_precision
 def merge_prototypes(
     model: Model, points: Tensor, augment: Augment, generator: torch.Generator, balance: float = 4.0
 ) -> Proposal:

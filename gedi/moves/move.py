@@ -74,5 +74,5 @@ class Move(Section):
     def propose(
         self, model: Model, points: Points, grouped: int, look: Augment, generator: torch.Generator
     ) -> Proposal:
-        """New prototypes, from the training points, of which so many, the first, come in groups. No label takes part."""
+        """New prototypes, from the training points, the first ``grouped`` of which come in groups. No labels."""
         raise TypeError(f"{type(self).__name__} must define propose(model, points, grouped, look, generator)")

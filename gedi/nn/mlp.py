@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gedi.precision import no_autocast
+
 Activation = Literal["silu", "leaky_relu", "sine"]
 LEAK = 0.2
 _CACHED = 2**18  # bytes of one layer's activations that stay in the cache, and in memory already at hand
@@ -101,8 +103,13 @@ class MLP(nn.Module):
 
         The chain rule written out: the last layer folds into one vector, so the backward sweep starts
         at the last hidden layer. Both results stay differentiable in the parameters. Without a graph, many
-        points on a CPU are taken in parts: larger tensors cost more to get and to fetch than to compute.
+        points on a CPU are taken in parts: larger tensors cost more to get and to fetch than to compute. In the
+        precision of the weights, whatever the autocast: chains are accepted by differences of the value.
         """
+        with no_autocast():
+            return self._along(direction, x.to(direction.dtype))
+
+    def _along(self, direction: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         *inner, last = self.linears
         row, offset = direction @ last.weight, direction @ last.bias  # (width,), ()
         rows = max(1, _CACHED // (len(row) * row.element_size()))

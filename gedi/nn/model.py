@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from gedi.precision import no_autocast
 from gedi.score import energy_and_score
 from gedi.types import Clustered, Outputs
 
@@ -26,7 +27,8 @@ class Energy:
 
     def of_latent(self, latent: Tensor) -> Tensor:
         """The energy of latents that are already there: (n, h) -> (n,)."""
-        return -(latent @ self.direction)
+        with no_autocast():  # samplers exponentiate differences of it
+            return -(latent.to(self.direction.dtype) @ self.direction)
 
     def with_score(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Energy (n,) and score (n, *shape)."""
@@ -123,11 +125,18 @@ class Model(nn.Module):
         return self.heads([self.encoder(x)])[0]
 
     def heads(self, latents: Sequence[Tensor]) -> list[Clustered]:
-        """Embedding and logits of several looks' latents, each look with its own batch-norm statistics."""
+        """Embedding and logits of several looks' latents, each look with its own batch-norm statistics.
+
+        In the precision of the weights, whatever the autocast: heads cost little, and every term stands on them.
+        """
         if not latents:
             return []
-        embeddings = [self.projector(latent) for latent in latents]
-        joined, sizes = torch.cat(embeddings), [len(latent) for latent in latents]
-        logits = torch.split(self.prototypes(joined), sizes)
-        finer = [None] * len(latents) if self.finer is None else torch.split(self.finer(joined), sizes)
+        with no_autocast():
+            weight = self.prototypes.weight
+            assert isinstance(weight, Tensor)
+            latents = [latent.to(weight.dtype) for latent in latents]
+            embeddings = [self.projector(latent) for latent in latents]
+            joined, sizes = torch.cat(embeddings), [len(latent) for latent in latents]
+            logits = torch.split(self.prototypes(joined), sizes)
+            finer = [None] * len(latents) if self.finer is None else torch.split(self.finer(joined), sizes)
         return list(map(Clustered, latents, embeddings, logits, finer))

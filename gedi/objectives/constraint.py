@@ -18,6 +18,7 @@ class Rule(Objective):
         """Refused where nothing is known."""
         if context.constraint is None:
             raise UserError("a weight on the constraint needs a constraint: see constraint.rule")
+        context.constraint.one_query("training")
         return super().bind(context)
 
     def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:
@@ -25,4 +26,5 @@ class Rule(Objective):
         rule = self._context.constraint
         assert rule is not None
         log_p = seen.both(seen.grouped).log_softmax(dim=1)
-        return -rule.log_prob(log_p.view(-1, len(rule.domains), log_p.shape[1])).mean()
+        groups = log_p.view(-1, len(rule.domains), log_p.shape[1])
+        return -rule.log_prob(groups, normalised=False).mean()  # a log_softmax needs no check at each step

@@ -100,8 +100,8 @@ class Objective(Section):
             return 0.0
         return self.weight * (min(1.0, (progress - self.start) / self.ramp) if self.ramp > 0 else 1.0)
 
-    def perfect(self) -> float | None:
-        """The value of a perfect clustering, where it is known without data."""
+    def loss_range(self) -> tuple[float, float] | None:
+        """Its value for a perfect clustering, and for one that knows nothing, where they are known without data."""
         return None
 
     def begin(self) -> Carried:

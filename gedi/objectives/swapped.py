@@ -14,8 +14,8 @@ from gedi.settings import Positive, Share, Width
 class Swapped(Objective):
     """The cluster term of the data and one look.
 
-    Sinkhorn's epsilon goes from ``epsilon_start`` to ``epsilon`` geometrically over the first ``anneal`` of the stage: soft
-    targets while the clusters form, hard ones when they have.
+    Sinkhorn's epsilon goes from ``epsilon_start`` to ``epsilon`` geometrically over the first ``anneal`` of the stage:
+    soft targets while the clusters form, hard ones when they have.
     """
 
     look: Look = "view"
@@ -60,10 +60,10 @@ class Swapped(Objective):
         epsilon: float = self.epsilon_start * (self.epsilon / self.epsilon_start) ** way
         return epsilon
 
-    def perfect(self) -> float:
-        """See :func:`perfect_cluster_loss`."""
+    def loss_range(self) -> tuple[float, float]:
+        """See :func:`perfect_cluster_loss`; whoever knows nothing gives every cluster the same probability."""
         c = self._context
-        return perfect_cluster_loss(c.clusters, c.embedding, c.temperature)
+        return perfect_cluster_loss(c.clusters, c.embedding, c.temperature), math.log(c.clusters)
 
 
 def perfect_cluster_loss(clusters: int, dimension: int, temperature: float) -> float:

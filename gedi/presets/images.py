@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gedi.config import merge
 from gedi.presets.toy import PAPER, paper_terms
+from gedi.settings import merge
 
 # Chosen on seeds 0 to 3 and 10; the tables use others. Why each part: docs/decisions/0011-images.md.
 MNIST: dict[str, Any] = {

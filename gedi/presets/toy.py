@@ -1,9 +1,9 @@
 """The toy recipe and the paper's literal settings for it."""
 
-from typing import Any
+from typing import Any, get_args
 
-from gedi.config import merge
-from gedi.data import SHAPES
+from gedi.names import Shape
+from gedi.settings import merge
 
 # Points in the plane, scaled so that a data set's extent is a few units.
 TOY: dict[str, Any] = {
@@ -98,6 +98,6 @@ PAPER: dict[str, Any] = {
 
 TOY_PRESETS: dict[str, dict[str, Any]] = {
     "toy": TOY,
-    **{name: merge(TOY, {"data": {"name": name}}) for name in SHAPES},
+    **{name: merge(TOY, {"data": {"name": name}}) for name in get_args(Shape)},
     **{f"{name}-paper": merge(PAPER, {"data": {"name": name}}) for name in ("moons", "circles")},
 }

@@ -11,11 +11,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from gedi.config import WalkConfig
 from gedi.evaluation.density import grid, log_normaliser
 from gedi.sampling import Box
+from gedi.training.stage import Walk, radial_energy
 from gedi.types import EnergyFn
-from gedi.views import manifold_walk
 
 COLOURS = [
     "#2b6cb0",
@@ -55,8 +54,8 @@ def scatter(ax: Axes, x: Tensor, labels: Tensor | None, title: str, box: Box) ->
 
 
 @torch.no_grad()
-def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: WalkConfig | None, starts: Tensor, title: str) -> None:
-    """The log density over its box, with walks drawn on it."""
+def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: Walk | None, starts: Tensor, title: str) -> None:
+    """The log density over its box, with walks drawn on it as training makes them, relaxation and all."""
     low, high = box.low, box.high
     log_p = (-energy(grid(low, high, _GRID)) - log_normaliser(energy, low, high)).view(_GRID, _GRID)
     top = float(log_p.max())
@@ -68,18 +67,9 @@ def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: WalkConfig | None, sta
         aspect="equal",
     )
     if walk is not None and walk.steps > 0:
+        walked = radial_energy if walk.energy == "radial" else energy
         every = max(1, walk.steps // 100)
-        paths = manifold_walk(
-            energy,
-            starts,
-            torch.Generator().manual_seed(0),
-            steps=walk.steps,
-            radius=walk.radius,
-            direction=walk.direction,
-            corrector=walk.corrector,
-            inertia=walk.inertia,
-            every=every,
-        )
+        paths = walk(walked, starts, torch.Generator().manual_seed(0), every=every)
         for i in range(len(starts)):
             colour = COLOURS[i % len(COLOURS)]
             ax.plot(paths[:, i, 0], paths[:, i, 1], color=colour, linewidth=1.3)

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
-from gedi.random import Streams
+from gedi.building import walk_settings
+from gedi.methods import with_method
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
 from gedi.runs import RunDirectory
-from gedi.sources import load_data
 
 Scores = Mapping[tuple[str, str, int | None], Sequence[float]]
 
@@ -28,12 +27,10 @@ def labels(
             if run is None:  # every try diverged
                 panels[1 + j].set_axis_off()
                 continue
-            test = load_data(run.config(), Streams(run.config().seed))
-            box = run.load_model()[1]
-            found = load_file(run.path / "model" / "points.safetensors")["predicted"]
+            points, box = run.points(), run.load_model()[1]
             nmi = run.results()["metrics"]["nmi"]
-            figures.scatter(panels[0], test.test[:], test.test_labels, f"{row}: ground truth", box)
-            figures.scatter(panels[1 + j], test.test[:], found, f"{method} (NMI {nmi:.2f})", box)
+            figures.scatter(panels[0], points["test"], points["shown_labels"], f"{row}: ground truth", box)
+            figures.scatter(panels[1 + j], points["test"], points["shown"], f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 
@@ -45,12 +42,12 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         if run is None:
             continue
         model, box = run.load_model()
-        test = load_data(run.config(), Streams(run.config().seed)).test[:]
-        points = load_file(run.path / "model" / "points.safetensors")
+        points = run.points()
+        test, walk = points["test"], walk_settings(with_method(run.config()))
         starts = test[torch.linspace(0, len(test) - 1, 6).long()]
         top, middle, bottom = (axes[i + k * len(data)] for k in range(3))
-        figures.scatter(top, test, points["predicted"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
-        figures.landscape(middle, model.energy, box, run.config().walk, starts, "density, walks")
+        figures.scatter(top, test, points["shown"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
+        figures.landscape(middle, model.energy, box, walk, starts, "density, walks")
         figures.scatter(bottom, points["samples"], None, "samples", box)
     return figures.save(figure, path)
 
@@ -77,7 +74,7 @@ def against_steps(
                 ax.errorbar(
                     [t for t, _ in points],
                     [np.mean(values) for _, values in points],
-                    [np.std(values) for _, values in points],
+                    [float(np.std(values, ddof=1)) if len(values) > 1 else np.nan for _, values in points],
                     marker="o",
                     capsize=3,
                     label=name,

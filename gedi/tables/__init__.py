@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gedi.errors import unknown
-from gedi.tables import engine
+from gedi.names import PROFILES
 from gedi.tables.addition import ADDITION_TABLES
-from gedi.tables.engine import Cell, TableSpec
 from gedi.tables.images import IMAGE_TABLES
+from gedi.tables.spec import Cell, TableSpec
 from gedi.tables.toy import TOY_TABLES
 
 TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES}
@@ -28,6 +28,10 @@ def write_table(
     """Run what is missing of a table and write it; returns the Markdown."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
+    if profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
+    from gedi.tables import engine
+
     spec = TABLES[name]
     out = out or Path("tables") / (spec.folder or name)
     return engine.write_table(

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gedi.presets.addition import ENERGY
-from gedi.report import table_figures
-from gedi.runs import RunDirectory
-from gedi.tables.engine import Cell, Group, TableSpec, first_seed
+from gedi.tables.spec import Cell, Group, TableSpec, first_seed
+
+if TYPE_CHECKING:
+    from gedi.runs import RunDirectory
 
 SIZES = ("addition-100", "addition-1000", "addition-10000")
 METHODS = {
@@ -89,7 +91,9 @@ def _ablation_cells(seeds: range, profile: str) -> list[Cell]:
     return [Cell("addition-100", column, seed, None, s) for column, s in ABLATION.items() for seed in seeds]
 
 
-def _draw(out: Path, done: Mapping[Cell, RunDirectory]) -> list[Path]:
+def _draw(out: Path, done: Mapping[Cell, "RunDirectory"]) -> list[Path]:
+    from gedi.report import table_figures
+
     runs = first_seed(done)
     return [table_figures.symbols(runs[row, "GEDI"], out / f"{row}.png") for row in SIZES if (row, "GEDI") in runs]
 
@@ -100,7 +104,7 @@ ADDITION_TABLES: dict[str, TableSpec] = {
         _line,
         _draw,
         (
-            "On the whole MNIST test set, mean and standard deviation over the seeds. Accuracy is without matching: "
+            "On the whole MNIST test set. Accuracy is without matching: "
             "the symbol must be the digit. The supervised rows see the labels of the same images, through the same "
             "network and augmentation.",
         ),

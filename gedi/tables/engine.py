@@ -7,98 +7,27 @@ import csv
 import io
 import json
 import multiprocessing
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 
-from gedi.config import override, parse
+from gedi.config import Config, override, parse
+from gedi.ending import ctrl_c_held, ended_with_this_one
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import evaluate_run
-from gedi.presets import preset
+from gedi.presets import check_profile, preset
 from gedi.runs import RunDirectory, execute, prepare
+from gedi.tables.spec import Cell, Group, TableSpec
+from gedi.threads import available_cores
+from gedi.trained import training_of
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a table."""
-
-    row: str  # the data set
-    column: str  # the method, as the table calls it
-    seed: int
-    steps: int | None = None  # T, where it varies
-    settings: tuple[str, ...] = ()
-
-    @property
-    def folder(self) -> str:
-        """A name that no other cell has."""
-        column = "".join(c if c.isalnum() else "-" for c in self.column.lower())
-        return f"{self.row}_{column}_T{'' if self.steps is None else self.steps}_seed{self.seed}"
-
-
-#: The arguments of :func:`gedi.examine.evaluate_run` for a cell at a profile.
-Measure = Callable[[Cell, str], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class TableSpec:
-    """A table: its cells, what a line says of them, and how to draw it once they are done."""
-
-    cells: Callable[[range, str], list[Cell]]  # of the seeds, at a profile
-    line: Callable[[str, str, int | None, "Group"], dict[str, str]]
-    draw: Callable[[Path, Mapping[Cell, RunDirectory]], list[Path]]
-    notes: tuple[str, ...] = field(default=())
-    folder: str | None = None  # tables of one folder share their runs; None has its own
-    measure: Measure | None = None  # what is measured of each finished run besides
-
-
-class Group:
-    """The results of one line's cells: those that finished, and how many there were."""
-
-    def __init__(self, results: Sequence[dict[str, Any]]) -> None:
-        self.runs = len(results)
-        self.finished = [result for result in results if "metrics" in result]
-
-    def figure(self, name: str) -> str:
-        """Mean and standard deviation over the seeds; one run has no deviation."""
-        return _spread([r["metrics"][name] for r in self.finished if name in r["metrics"]])
-
-    def measured(self, *path: str) -> str:
-        """Mean and standard deviation over the seeds of a figure of the evaluation."""
-        values = []
-        for result in self.finished:
-            found: Any = result.get("evaluation", {})
-            for key in path:
-                found = found.get(key) if isinstance(found, dict) else None
-            if isinstance(found, int | float):
-                values.append(float(found))
-        return _spread(values)
-
-    def share(self, holds: Callable[[dict[str, Any]], bool | None]) -> str:
-        """In how many of the runs something holds; None leaves a run out."""
-        known = [flag for flag in map(holds, self.finished) if flag is not None]
-        return f"{sum(known)}/{len(known)}" if known else ""
-
-    def seconds(self) -> str:
-        """Mean time of a run."""
-        return f"{np.mean([r['seconds']['total'] for r in self.finished]):.0f}" if self.finished else ""
-
-    def count(self) -> str:
-        """Runs, and how many of them diverged."""
-        lost = self.runs - len(self.finished)
-        return f"{self.runs}" + (f", {lost} diverged" if lost else "")
-
-
-def _spread(values: Sequence[float]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:.3f}"
-    return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else ""
+_MANY = 1000  # seeds or jobs, beyond which a number was mistyped
 
 
 def write_table(
@@ -114,16 +43,56 @@ def write_table(
 ) -> str:
     """Run what is missing; the table is written as it goes, as CSV and Markdown. Returns the Markdown.
 
-    ``only`` names rows, methods or both: other cells are left out.
+    ``only`` names rows, methods or both: other cells are left out. So are lines that would train the same as another;
+    the table says which.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    check_profile(profile)
+    _check_numbers(seeds, jobs)
+    everything = spec.cells(seeds, profile)
+    asked, twins = _chosen(everything, only), _twins(everything, profile)
+    cells = [cell for cell in asked if cell not in twins]
+    twins = {cell: twin for cell, twin in twins.items() if cell in asked}
+    if not cells:
+        raise UserError(f"nothing is left of table {name}: {'; '.join(_same(twins))}")
     _check_same_profile(out, profile)
-    cells = _chosen(spec.cells(seeds, profile), only)
     _run_missing(
-        spec, cells, profile, out, jobs or os.cpu_count() or 1, data_dir,
-        lambda: _write(spec, name, profile, cells, out),
+        spec, cells, profile, out, jobs or available_cores(), data_dir,
+        lambda: _write(spec, name, profile, cells, out, twins),
     )  # fmt: skip
-    return _write(spec, name, profile, cells, out, figures=True)
+    return _write(spec, name, profile, cells, out, twins, figures=True)
+
+
+def _check_numbers(seeds: range, jobs: int | None) -> None:
+    if not 1 <= len(seeds) <= _MANY:
+        raise UserError(f"--seeds must be 1 to {_MANY}, got {len(seeds)}")
+    if not 0 <= seeds[0] <= seeds[-1] < 2**63:
+        raise UserError(f"--first-seed must be 0 to 2^63 - 1, got {seeds[0]}")
+    if jobs is not None and not 1 <= jobs <= _MANY:
+        raise UserError(f"--jobs must be 1 to {_MANY}, got {jobs}")
+
+
+def _twins(cells: Sequence[Cell], profile: str) -> dict[Cell, str]:
+    """The cells that would train the same as another line of their row, each with that line's name."""
+    first: dict[tuple[str, str], str] = {}
+    twin: dict[Cell, str] = {}  # by the cell of seed 0: the seed plays no part in it
+    for cell in dict.fromkeys(replace(cell, seed=0) for cell in cells):
+        try:
+            training = training_of(_config(cell, profile))
+        except UserError:  # a cell that cannot be run is told when its turn comes
+            continue
+        named = first.setdefault((cell.row, repr(training)), cell.column)
+        if named != cell.column:
+            twin[cell] = named
+    return {cell: twin[replace(cell, seed=0)] for cell in cells if replace(cell, seed=0) in twin}
+
+
+def _same(twins: Mapping[Cell, str]) -> Iterator[str]:
+    """Which lines are left out, and why."""
+    rows: dict[tuple[str, str], dict[str, None]] = {}
+    for cell, twin in twins.items():
+        rows.setdefault((cell.column, twin), {})[cell.row] = None
+    for (column, twin), of in rows.items():
+        yield f"{column} is the same training as {twin} here ({', '.join(of)}), so it has no line of its own"
 
 
 def _chosen(cells: list[Cell], only: Sequence[str]) -> list[Cell]:
@@ -136,7 +105,15 @@ def _chosen(cells: list[Cell], only: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell.row in asked_rows and cell.column in asked_columns]
 
 
-def _write(spec: TableSpec, name: str, profile: str, cells: list[Cell], out: Path, figures: bool = False) -> str:
+def _write(
+    spec: TableSpec,
+    name: str,
+    profile: str,
+    cells: list[Cell],
+    out: Path,
+    twins: Mapping[Cell, str],
+    figures: bool = False,
+) -> str:
     """The table of the cells that are done."""
     done = {cell: RunDirectory(out / "cells" / cell.folder) for cell in cells}
     done = {cell: directory for cell, directory in done.items() if _finished(directory, _needs(spec, cell, profile))}
@@ -148,9 +125,18 @@ def _write(spec: TableSpec, name: str, profile: str, cells: list[Cell], out: Pat
     (out / f"{stem}.csv").write_text(_as_csv(rows))
     finished = {cell: directory for cell, directory in done.items() if "metrics" in results[cell]}
     pictures = spec.draw(out, finished) if figures else []
-    text = _as_markdown(name, profile, rows, spec.notes, [path.relative_to(out) for path in pictures])
+    notes = [*spec.notes, *_notes(rows, twins)]
+    text = _as_markdown(name, profile, rows, notes, [path.relative_to(out) for path in pictures])
     (out / f"{stem}.md").write_text(text)
     return text
+
+
+def _notes(rows: list[dict[str, str]], twins: Mapping[Cell, str]) -> Iterator[str]:
+    """What is to be said of any table."""
+    ours = (value for row in rows for name, value in row.items() if "published" not in name)
+    if any("±" in value for value in ours):
+        yield "± is the sample standard deviation (n - 1) over the runs of a line; published ± as published."
+    yield from (f"{line}." for line in _same(twins))
 
 
 def _run_missing(
@@ -170,13 +156,21 @@ def _run_missing(
     if not missing:
         return
     context = multiprocessing.get_context("spawn")  # forked torch threads may hang
-    with ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool:
-        running = {
-            pool.submit(run_cell, cell, profile, out, data_dir, _needs(spec, cell, profile)): cell for cell in missing
-        }
-        for number, future in enumerate(as_completed(running), start=1):
-            console.print(f"[{number}/{len(missing)}] {running[future].folder}: {future.result()}")
-            written()
+    with ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool, ended_with_this_one():
+        with ctrl_c_held():
+            running = {
+                pool.submit(run_cell, cell, profile, out, data_dir, _needs(spec, cell, profile)): cell
+                for cell in missing
+            }
+        try:
+            for number, future in enumerate(as_completed(running), start=1):
+                console.print(f"[{number}/{len(missing)}] {running[future].folder}: {future.result()}")
+                written()
+        except BrokenProcessPool as error:
+            raise UserError(
+                f"a process of the table was ended from outside, most often for lack of memory: try --jobs "
+                f"{max(1, jobs // 2)}; finished cells are kept"
+            ) from error
 
 
 def run_cell(
@@ -198,13 +192,17 @@ def run_cell(
     return f"NMI {results['metrics']['nmi']:.3f}"
 
 
-def _train_cell(cell: Cell, profile: str, path: Path, data_dir: Path | None) -> str | None:
-    """Train a cell; why there is no result, if there is none."""
+def _config(cell: Cell, profile: str) -> Config:
     settings = [*cell.settings, f"seed={cell.seed}"]
     if cell.steps is not None:
         settings.append(f"walk.steps={cell.steps}")
+    return parse(override(preset(cell.row, profile), settings))
+
+
+def _train_cell(cell: Cell, profile: str, path: Path, data_dir: Path | None) -> str | None:
+    """Train a cell; why there is no result, if there is none."""
     try:
-        prepared = prepare(parse(override(preset(cell.row, profile), settings)), data_dir=data_dir)
+        prepared = prepare(_config(cell, profile), data_dir=data_dir)
     except UserError as error:  # data that are not on this machine must not stop the others
         return f"not run: {error}"
     directory = RunDirectory(path) if path.is_dir() else RunDirectory.create(path)
@@ -243,9 +241,13 @@ def _result(directory: RunDirectory) -> dict[str, Any]:
 
 def _check_same_profile(out: Path, profile: str) -> None:
     """Cells of two profiles must not mix in one table."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out must name a directory, but {str(out)!r} is a file")
     mark = out / "profile.txt"
-    if mark.is_file() and mark.read_text().strip() != profile:
-        raise UserError(f"--out {str(out)!r} holds the {mark.read_text().strip()} profile: choose another directory")
+    held = mark.read_text(errors="replace").strip() if mark.is_file() else profile
+    if held != profile:
+        raise UserError(f"--out {str(out)!r} holds the {held!r} profile, as {mark.name} says: choose another directory")
+    out.mkdir(parents=True, exist_ok=True)
     mark.write_text(profile + "\n")
 
 
@@ -268,7 +270,7 @@ def _as_csv(rows: list[dict[str, str]]) -> str:
 
 
 def _as_markdown(
-    name: str, profile: str, rows: list[dict[str, str]], notes: tuple[str, ...], pictures: list[Path]
+    name: str, profile: str, rows: list[dict[str, str]], notes: Sequence[str], pictures: list[Path]
 ) -> str:
     names = list(rows[0])
     lines = [f"# {name} ({profile} profile)", "", "| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
@@ -276,9 +278,3 @@ def _as_markdown(
     lines += ["", *notes, ""]
     lines += [f"![{path.stem}]({path})" for path in pictures]
     return "\n".join(lines) + "\n"
-
-
-def first_seed(done: Mapping[Cell, RunDirectory]) -> dict[tuple[str, str], RunDirectory]:
-    """The runs of the lowest seed, by row and column."""
-    lowest = min((cell.seed for cell in done), default=0)
-    return {(cell.row, cell.column): run for cell, run in done.items() if cell.seed == lowest}

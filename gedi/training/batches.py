@@ -66,6 +66,15 @@ class Batches:
             parts.append(self._first_free + self._free.next(generator))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
+    def visits_once(self, batches: int) -> bool:
+        """Whether no point comes twice in so many batches.
+
+        Example:
+            >>> Batches(100, 10).visits_once(10), Batches(100, 10).visits_once(11)
+            (True, False)
+        """
+        return all(batches * kind.size <= kind.n for kind in (self._groups, self._free))
+
     def part(self, index: Tensor, processes: Processes) -> Tensor:
         """What one process takes of a batch: its share of the groups, then of the free points; no group is cut.
 

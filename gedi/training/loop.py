@@ -260,7 +260,8 @@ class Trainer:
         own = self.batches.part(index, self.processes)
         x = self.train[own]
         gather(self.state.module)
-        walked = self.walks.of(stage, self.state.iteration, own, x, self.streams.own)
+        once = self.batches.visits_once(stage.iterations)
+        walked = self.walks.of(stage, self.state.iteration, own, x, self.streams.own, visits_once=once)
         with self.fabric.autocast():  # chains at the precision of the network's own passes
             batch, self.state.density = make_batch(
                 stage,

@@ -11,6 +11,7 @@ from torch import Tensor
 from gedi.densities.density import Density
 from gedi.moves.move import Augment, Move
 from gedi.objectives.objective import Objective
+from gedi.precision import full_precision
 from gedi.sampling import Langevin
 from gedi.types import EnergyFn
 from gedi.views import gaussian_noise, manifold_walk
@@ -31,6 +32,7 @@ class View:
     augment: Augment | None = None
     both: bool = False
 
+    @full_precision  # coordinates in half precision would be tenths of pixels off
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """The augmented view of a batch."""
         return gaussian_noise(x if self.augment is None else self.augment(x, generator), self.noise, generator)
@@ -41,7 +43,8 @@ class Walk:
     """How manifold walks are made.
 
     ``refresh`` 0 walks every training point once, at the start of the stage; k > 0 walks them again every
-    k iterations. With ``live`` energy and ``refresh`` 1 only the batch is walked, every step (the paper).
+    k iterations. With ``live`` energy and ``refresh`` 1 only the batch is walked, every step (the paper); so it is
+    where there are so many points that none comes twice.
     """
 
     energy: WalkEnergy

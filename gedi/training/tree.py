@@ -1,4 +1,4 @@
-"""State as trees: tensors in dictionaries and lists, which are copied, moved, shared out and saved without knowing them."""
+"""State as trees of tensors in dictionaries and lists: copied, moved, shared out and saved without knowing them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from gedi.data import chunks
 from gedi.densities.density import Density
 from gedi.nn import Model
 from gedi.processes import Processes
@@ -13,6 +15,8 @@ from gedi.training.sharding import gathered
 from gedi.training.stage import Stage, radial_energy
 from gedi.training.step import JointPass
 from gedi.types import EnergyFn, Points
+
+_WALKED = 20_000  # points walked at a time: more would only take memory
 
 
 class Walks:
@@ -44,16 +48,29 @@ class Walks:
         if stage.walk is not None and stage.walk.refresh:
             self.ends = None
 
-    def of(self, stage: Stage, iteration: int, own: Tensor, x: Tensor, streams: Streams) -> Tensor | None:
-        """The ends for the points ``x`` with numbers ``own``; None where the stage does not walk."""
+    def of(
+        self, stage: Stage, iteration: int, own: Tensor, x: Tensor, streams: Streams, *, visits_once: bool = False
+    ) -> Tensor | None:
+        """The ends for the points ``x`` with numbers ``own``; None where the stage does not walk.
+
+        Args:
+            stage: says how to walk.
+            iteration: of the stage.
+            own: numbers of the points.
+            x: the points.
+            streams: of this process.
+            visits_once: whether no point comes twice in the stage.
+        """
         walk = stage.walk
         if walk is None:
             return None
-        if walk.every_step:
+        # of many points each comes once at most, and most never: then each is walked when its turn comes
+        if walk.every_step or visits_once:
             return walk(self._energy(stage), x, streams["walk"])
         if self.ends is None or (walk.refresh and iteration % walk.refresh == 0):
-            share = slice(self.processes.rank, None, self.processes.size)
-            ends = walk(self._energy(stage), self.train[share], streams["walk"])
+            share = self.train[self.processes.rank :: self.processes.size]
+            energy, generator = self._energy(stage), streams["walk"]
+            ends = torch.cat([walk(energy, part, generator) for part in chunks(share, _WALKED)])
             self.ends = self.processes.whole(ends, len(self.train))
         return self.ends[own]
 

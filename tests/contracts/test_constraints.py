@@ -66,7 +66,10 @@ def backend(request):
 
 
 def inputs(c, groups=5, dtype=torch.float64):
-    return torch.randn(groups, len(c.sizes), max(c.sizes), dtype=dtype).log_softmax(-1)
+    log_p = torch.randn(groups, len(c.sizes), max(c.sizes), dtype=dtype)
+    for i, size in enumerate(c.sizes):  # the padding of different domains holds no mass
+        log_p[:, i, :size] = log_p[:, i, :size].log_softmax(-1)
+    return log_p
 
 
 def test_every_way_to_make_a_constraint_is_under_contract():
@@ -115,6 +118,19 @@ def test_it_keeps_the_precision_and_the_shape_of_its_groups(case, backend, dtype
     assert out.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_in_half_precision_it_is_what_double_precision_says(case, backend, dtype):
+    c = case[0].with_backend(backend)
+    log_p = inputs(c).to(dtype).requires_grad_()
+    exact = log_p.detach().double().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        out = c.log_prob(log_p)
+    assert out.dtype == torch.float32
+    torch.testing.assert_close(out.double(), c.log_prob(exact), rtol=1e-5, atol=1e-5)
+    (posterior,), (true,) = torch.autograd.grad(out.sum(), log_p), torch.autograd.grad(c.log_prob(exact).sum(), exact)
+    torch.testing.assert_close(posterior.double(), true, rtol=0, atol=1e-5 if dtype == torch.float32 else 5e-3)
+
+
 def test_groups_do_not_know_of_one_another(case, backend):
     c, _ = case
     log_p = inputs(c)
@@ -142,9 +158,7 @@ def test_it_leaves_its_argument_as_it_was(case, backend):
 
 def test_it_and_its_negation_share_out_everything(case):
     c, _ = case
-    log_p = torch.cat([inputs(c)])
-    for i, size in enumerate(c.sizes):  # the padding of different domains holds no mass
-        log_p[:, i, :size] = log_p[:, i, :size].log_softmax(-1)
+    log_p = inputs(c)
     total = c.log_prob(log_p).exp() + (~c).log_prob(log_p).exp()
     torch.testing.assert_close(total, torch.ones(5, dtype=torch.float64))
 

@@ -97,3 +97,26 @@ def test_it_draws_no_random_numbers(name):
 def test_a_batch_of_one_is_a_batch(name):
     loss, arguments = case(name, rows=1)
     assert loss(*arguments).isfinite()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", CASES)
+def test_in_half_precision_it_is_what_double_precision_says(name, dtype):
+    loss, arguments = case(name, dtype, rows=64)
+    exact = [a.double().requires_grad_() for a in arguments]
+    given = [a.requires_grad_() for a in arguments]
+    with torch.autocast("cpu", torch.bfloat16):
+        value = loss(*given)
+    gradients = torch.autograd.grad(value, given)
+    assert value.dtype == torch.float32
+    torch.testing.assert_close(value.double(), loss(*exact), rtol=1e-5, atol=1e-5)
+    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 0.01, "atol": 1e-3}  # itself rounded
+    for gradient, true in zip(gradients, torch.autograd.grad(loss(*exact), exact), strict=True):
+        torch.testing.assert_close(gradient.double(), true, **close)
+
+
+def test_balanced_assignments_are_those_of_double_precision_whatever_the_autocast():
+    scores = torch.randn(64, 5).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        log_q = losses.log_sinkhorn(scores)
+    torch.testing.assert_close(log_q.double(), losses.log_sinkhorn(scores.double()), rtol=1e-5, atol=1e-4)

@@ -171,7 +171,7 @@ def test_a_file_that_came_decompressed_is_whole_all_the_same(tmp_path, tiny_on, 
 def test_every_failure_is_told(tmp_path, tiny_on, web):
     files = tiny_on("a", "b")
     web.serve("b", {name: content[:-1] for name, content in files.items()})
-    with pytest.raises(UserError, match=r": HTTP 404; 127.0.0.1:\d+: what came is broken\); try again"):
+    with pytest.raises(UserError, match=r": HTTP 404; 127.0.0.1:\d+: what came is not the official file\); try again"):
         fetch("tiny", tmp_path)
 
 

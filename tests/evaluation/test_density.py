@@ -7,8 +7,8 @@ import torch
 
 from gedi.data import SHAPES
 from gedi.evaluation import (
+    density_check,
     density_metrics,
-    density_verdict,
     mmd_test,
     nearest_neighbour_test,
     score_against_normal,
@@ -63,15 +63,15 @@ FAKES = {
 
 @pytest.mark.parametrize("name", FAKES)
 def test_every_fake_is_caught(name):
-    assert not density_verdict(metrics_of(FAKES[name]))["genuine"]
+    assert not density_check(metrics_of(FAKES[name]))["genuine"]
 
 
 def test_the_truth_is_called_genuine():
-    assert density_verdict(metrics_of(TrueEnergy()))["genuine"]
+    assert density_check(metrics_of(TrueEnergy()))["genuine"]
 
 
 def test_a_figure_that_is_not_a_number_fails():
-    assert not density_verdict({"kl": math.nan})["genuine"]
+    assert not density_check({"kl": math.nan})["genuine"]
 
 
 def test_the_normal_of_a_ring_is_the_radius_and_not_the_tangent():

@@ -1,7 +1,9 @@
 """Clauses against brute force, and the DIMACS reader against bad files."""
 
 import itertools
+import time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,3 +153,54 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path):
 def test_clauses_that_do_not_fit_are_refused(clauses, variables, message):
     with pytest.raises(UserError, match=message):
         Constraint.from_cnf(clauses, variables)
+
+
+def values(sizes):
+    """The literal that variable i has value k, as a function of both."""
+    first = [sum(sizes[:i]) for i in range(len(sizes))]
+    return lambda variable, k: first[variable] + k + 1
+
+
+def differ(pairs, size, literal):
+    return [[-literal(a, k), -literal(b, k)] for a, b in pairs for k in range(size)]
+
+
+def test_a_small_sudoku_has_its_288_grids():
+    cells = list(itertools.product(range(4), repeat=2))
+    houses = [lambda r, c: r, lambda r, c: c, lambda r, c: (r // 2, c // 2)]
+    together = [
+        (4 * a[0] + a[1], 4 * b[0] + b[1])
+        for house in houses
+        for a, b in itertools.combinations(cells, 2)
+        if house(*a) == house(*b)
+    ]
+    began = time.perf_counter()
+    c = Constraint.from_cnf(differ(together, 4, values([4] * 16)), [4] * 16)
+    assert time.perf_counter() - began < 2
+    assert c.n_solutions == 288
+    assert c.size < 5000
+    for grid in c.solutions():
+        assert all(grid[a] != grid[b] for a, b in together)
+
+
+@pytest.mark.parametrize(("n", "colours", "count"), [(3, 3, 246), (4, 3, 7812), (5, 3, 580986), (4, 4, 6_000_732)])
+def test_colourings_of_a_grid_are_counted(n, colours, count):
+    """Against the known numbers of proper colourings of an n x n grid, and a count by rows."""
+    neighbours = [(n * r + c, n * r + c + 1) for r in range(n) for c in range(n - 1)]
+    neighbours += [(n * r + c, n * r + n + c) for r in range(n - 1) for c in range(n)]
+    rows = [
+        row for row in itertools.product(range(colours), repeat=n) if all(a != b for a, b in itertools.pairwise(row))
+    ]
+    fits = np.array([[all(a != b for a, b in zip(x, y, strict=True)) for y in rows] for x in rows], dtype=np.int64)
+    assert np.linalg.matrix_power(fits, n - 1).sum() == count
+    began = time.perf_counter()
+    c = Constraint.from_cnf(differ(neighbours, colours, values([colours] * n**2)), [colours] * n**2)
+    assert time.perf_counter() - began < 2
+    assert c.n_solutions == count
+
+
+def test_variables_of_many_values_compile_at_once():
+    began = time.perf_counter()
+    c = Constraint.from_cnf([[-1, -1001], [1000, 2000]], [1000, 1000])
+    assert time.perf_counter() - began < 2
+    assert c.n_solutions == 2 * 1000 - 1  # the last of either; never the first of both, which holds then

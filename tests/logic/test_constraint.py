@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from gedi.errors import UserError
 from gedi.logic import Constraint, all_different, at_most_k, constraint, exactly_k, sorted_, sums_to
 from gedi.logic.circuit import Circuit, from_table
-from gedi.logic.diagram import Budget, Limits, from_solutions
+from gedi.logic.diagram import from_solutions
+from gedi.logic.limits import Budget, Limits
 from gedi.logic.sdd import Space
 
 BACKENDS = [
@@ -208,7 +209,8 @@ def test_its_gradient_is_right_by_finite_differences(backend):
     log_p = torch.randn(2, 3, 10, dtype=torch.float64).log_softmax(-1).requires_grad_()
     assert torch.autograd.gradcheck(ADDITION.with_backend(backend).log_prob, log_p)
     chain = sums_to(5, range(4), total=7).with_backend(backend)
-    assert torch.autograd.gradcheck(chain.log_prob, torch.randn(2, 5, 4, dtype=torch.float64).requires_grad_())
+    log_p = torch.randn(2, 5, 4, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradcheck(chain.log_prob, log_p)
 
 
 def test_different_constraints_have_different_gradients_on_the_same_input():
@@ -228,7 +230,7 @@ def test_nothing_underflows_at_minus_a_hundred_thousand(path, dtype, tolerance, 
     rows = [row for row in itertools.product(*map(range, sizes)) if sum(row) % 3 != 1]
     log_p = (torch.randn(5, 3, 4).double() * 64).round() / 64 - 33_333.0  # exact in float32 too
     leaf = log_p.to(dtype).requires_grad_()
-    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf)
+    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf, normalised=False)
     ours.sum().backward()
     value, posterior = brute(rows, log_p)
     assert (value < -99_000).all()
@@ -267,7 +269,7 @@ def test_impossible_values_among_possible_ones_give_the_right_value_and_gradient
     log_p = torch.randn(shape, generator=g, dtype=torch.float64)
     log_p[torch.rand(shape, generator=g) < 0.3] = -torch.inf
     leaf = log_p.clone().requires_grad_()
-    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf)
+    ours = PATHS[path](sizes, rows).with_backend(backend).log_prob(leaf, normalised=False)
     ours.sum().backward()
     value, posterior = brute(rows, log_p)
     torch.testing.assert_close(ours, value, rtol=0, atol=1e-10)
@@ -306,7 +308,7 @@ def test_the_posterior_is_the_gradient_and_adds_up_to_one(backend):
 
 
 def test_probability_is_log_prob_of_the_logs():
-    p = torch.rand(4, 3, 10, dtype=torch.float64)
+    p = torch.rand(4, 3, 10, dtype=torch.float64).softmax(-1)
     torch.testing.assert_close(ADDITION.probability(p), ADDITION.log_prob(p.log()).exp())
     torch.testing.assert_close(ADDITION.probability(list(p.unbind(1))), ADDITION.probability(p))
 
@@ -371,18 +373,18 @@ def test_padding_is_ignored_and_receives_no_gradient(brute):
         leaf[:, 1, 2:] = rubbish
         leaf[:, 2, 3:] = rubbish
         leaf.requires_grad_()
-        out = c.log_prob(leaf)
+        out = c.log_prob(leaf, normalised=False)
         out.sum().backward()
         torch.testing.assert_close(out, value, rtol=0, atol=1e-12)
         torch.testing.assert_close(leaf.grad, posterior, rtol=0, atol=1e-12)
         assert (leaf.grad[:, 1, 2:] == 0).all()
     tensors = [padded[:, 0], padded[:, 1, :2], padded[:, 2, :3]]
-    torch.testing.assert_close(c.log_prob(tensors), value, rtol=0, atol=1e-12)
+    torch.testing.assert_close(c.log_prob(tensors, normalised=False), value, rtol=0, atol=1e-12)
     assert (c.marginals()[1, 2:] == 0).all()
 
 
 def test_leading_dimensions_are_kept():
-    log_p = torch.randn(2, 5, 3, 10)
+    log_p = torch.randn(2, 5, 3, 10).log_softmax(-1)
     out = ADDITION.log_prob(log_p)
     assert out.shape == (2, 5)
     torch.testing.assert_close(out.view(-1), ADDITION.log_prob(log_p.view(10, 3, 10)))
@@ -436,7 +438,8 @@ def test_one_of_several_queries_is_a_constraint_of_its_own(conditional):
 
 def test_a_conditional_gradient_is_that_of_the_quotient():
     both = two_queries(conditional=True)
-    assert torch.autograd.gradcheck(both.log_prob, torch.randn(3, 2, 2, dtype=torch.float64).requires_grad_())
+    log_p = torch.randn(3, 2, 2, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradcheck(both.log_prob, log_p)
 
 
 @pytest.mark.parametrize("what", ["n_solutions", "posterior", "marginals", "solutions", "shortcuts", "~", "&", "on"])
@@ -520,7 +523,6 @@ TRIVIAL = {
     "one number is sorted": (lambda: sorted_(1, range(3)), True),
     "strictly sorted beyond the domain": (lambda: sorted_(4, range(3), strictly=True), False),
     "more than there are": (lambda: exactly_k(3, 4, B), False),
-    "fewer than none": (lambda: at_most_k(3, -1, B), False),
     "at most all": (lambda: at_most_k(3, 3, B), True),
     "and, never": (lambda: PAIR & ~PAIR, False),
     "or, always": (lambda: PAIR | ~PAIR, True),
@@ -603,7 +605,8 @@ REFUSED = {
     "query number": (lambda: two_queries()[2], "no query 2"),
     "query of one": (lambda: ADDITION["x"], "there are: none"),
     "listing too many": (lambda: ADDITION.solutions(limit=54), "55 solutions, more than limit=54"),
-    "backend": (lambda: ADDITION.with_backend("kaly").log_prob(torch.zeros(1, 3, 10)), "did you mean 'klay'"),
+    "backend": (lambda: ADDITION.with_backend("kaly").posterior(torch.zeros(1, 3, 10)), "did you mean 'klay'"),
+    "fewer than none": (lambda: at_most_k(3, -1, B), "k must be a whole number, at least 0, got -1"),
     "evidence": (lambda: two_queries(conditional=True)[0].solutions(), "without plain probabilities or evidence"),
     "combined evidence": (lambda: ~two_queries(conditional=True)[0], "combined in their program"),
     "laid evidence": (lambda: two_queries(conditional=True)[0].on([0, 1], [[0, 1]] * 3), "decision diagram"),
@@ -638,14 +641,30 @@ def test_a_compilation_stops_at_its_limits(name):
         LIMITED[name](time_limit=0)
 
 
-def test_a_combination_stops_at_its_limits(monkeypatch):
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_combination_stops_at_its_limits_and_its_advice_can_be_followed(listed, monkeypatch):
     a, b = sorted_(4, range(4)), all_different(4, range(4))
-    monkeypatch.setattr(constraint, "Limits", lambda: Limits(size=3))
-    with pytest.raises(UserError, match="more than 3 nodes; combine fewer constraints"):
-        a & b
+    strict = sorted_(4, range(4), strictly=True)
+    if not listed:
+        monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
+        a, b = Constraint(a.circuit, a.domains), Constraint(b.circuit, b.domains)
+    for combine, method in ((a.conjoin, r"a\.conjoin\(b\) is a & b"), (a.disjoin, r"a\.disjoin\(b\) is a \| b")):
+        with pytest.raises(UserError, match=rf"more than 3 nodes; .*{method} and takes limits\), or raise size_limit"):
+            combine(b, size_limit=3)
+        with pytest.raises(UserError, match=r"within 0 s; .*or raise time_limit"):
+            combine(b, time_limit=0)
+    assert a.conjoin(b, size_limit=10_000, time_limit=30).solutions() == (a & b).solutions() == strict.solutions()
+    assert a.disjoin(b, size_limit=10_000).n_solutions == (a | b).n_solutions == a.n_solutions + b.n_solutions - 1
+    assert a.negate(size_limit=10_000).n_solutions == (~a).n_solutions == 4**4 - a.n_solutions
+
+
+def test_a_negation_without_a_diagram_stops_at_its_limits(monkeypatch):
     monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
-    with pytest.raises(UserError, match="more than 3 nodes; combine fewer constraints"):
-        Constraint(a.circuit, a.domains) & Constraint(b.circuit, b.domains)
+    c = Constraint(ADDITION.circuit, ADDITION.domains)
+    with pytest.raises(
+        UserError, match=r"more than 3 nodes; .*c\.negate\(\) is ~c and takes limits\), or raise size_limit"
+    ):
+        c.negate(size_limit=3)
 
 
 def test_no_temporary_files_are_left(tmp_path, monkeypatch):
@@ -665,3 +684,165 @@ def test_no_temporary_files_are_left(tmp_path, monkeypatch):
             TRIVIAL[name][0]()
     assert list(place.iterdir()) == []
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+# --- second derivatives
+
+
+def _hessian(f, x):
+    """The matrix of second derivatives by autograd, of brute force too."""
+    return torch.autograd.functional.hessian(lambda flat: f(flat.view(x.shape)).sum(), x.reshape(-1))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@settings(max_examples=15)
+@given(case=tables(3, 3), seed=st.integers(0, 1000))
+def test_second_derivatives_are_those_of_the_sum_over_assignments(case, path, seed):
+    sizes, rows = case
+    c = PATHS[path](sizes, rows)
+    g = torch.Generator().manual_seed(seed)
+    log_p = torch.randn(2, len(sizes), max(sizes), generator=g, dtype=torch.float64)
+
+    def listed(x):
+        index = torch.tensor(rows)
+        weight = sum(x[:, i, index[:, i]] for i in range(len(sizes)))
+        return weight.logsumexp(dim=1)
+
+    ours = _hessian(lambda x: c.log_prob(x, normalised=False), log_p)
+    torch.testing.assert_close(ours, _hessian(listed, log_p), rtol=0, atol=1e-10)
+
+
+def test_second_derivatives_are_right_by_finite_differences():
+    log_p = torch.randn(2, 3, 10, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradgradcheck(ADDITION.log_prob, log_p)
+    conditional = two_queries(conditional=True)
+    log_p = torch.randn(3, 2, 2, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradgradcheck(conditional.log_prob, log_p)
+
+
+def test_second_derivatives_at_certain_symbols_are_finite():
+    log_p = torch.full((2, 3, 10), -torch.inf, dtype=torch.float64)
+    log_p.scatter_(2, torch.tensor([[2, 3, 5], [2, 3, 6]])[..., None], 0.0)  # one holds, one cannot
+    log_p[0, 0, :] = math.log(0.1)
+    log_p.requires_grad_()
+    (grad,) = torch.autograd.grad(ADDITION.log_prob(log_p).exp().sum(), log_p, create_graph=True)
+    (second,) = torch.autograd.grad(grad.sum(), log_p)
+    assert second.isfinite().all()
+    assert second[0, 0, 2] == pytest.approx(0.3)  # the sum of the gradient is 3 P, and dP / dlog p = P = 0.1
+    assert (second[1] == 0).all()
+
+
+def test_a_penalty_on_the_gradient_is_felt():
+    x = torch.randn(4, 3, 10, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(ADDITION.log_prob(x.log_softmax(-1)).sum(), x, create_graph=True)
+    (felt,) = torch.autograd.grad(grad.pow(2).sum(), x)
+    step = 1e-5 * torch.randn(x.shape, dtype=torch.float64)
+
+    def penalty(at):
+        at = at.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(ADDITION.log_prob(at.log_softmax(-1)).sum(), at)
+        return slope.pow(2).sum()
+
+    difference = (penalty(x + step) - penalty(x - step)) / 2
+    torch.testing.assert_close((felt * step).sum(), difference, rtol=1e-5, atol=0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("klay") is None, reason="klaycircuits is not installed")
+def test_klay_refuses_second_derivatives():
+    x = torch.randn(4, 3, 10).log_softmax(-1).requires_grad_()
+    out = ADDITION.with_backend("klay").log_prob(x).sum()
+    with pytest.raises(UserError, match=r"no second derivatives.*with_backend\('layered'\)"):
+        torch.autograd.grad(out, x, create_graph=True)
+
+
+# --- what is a probability
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
+def test_what_a_softmax_gives_is_taken_in_every_precision(scale, dtype):
+    p = (scale * torch.randn(50, 3, 10)).to(dtype).softmax(-1)
+    for log_p in (p.log(), p.log().to(dtype), (scale * torch.randn(50, 3, 10)).to(dtype).log_softmax(-1)):
+        ADDITION.log_prob(log_p)
+    ADDITION.log_prob(p.clamp_min(1e-6).log())  # how many people avoid log 0
+    ADDITION.probability(p)
+
+
+UNEVEN = Constraint.from_predicate(lambda a, b: a < b, [range(2), range(3)])
+NO_PROBABILITIES = {
+    "logits": (lambda: torch.randn(4, 3, 10, generator=torch.Generator().manual_seed(0)), r"add up to \d"),
+    "log-probabilities above 0": (lambda: torch.full((1, 3, 10), 0.5), "variable x1 of group 0 add up to 16.48"),
+    "probabilities": (lambda: torch.full((1, 3, 10), 0.1), "add up to 11.05"),
+    "one that is too large": (lambda: _with(2, 1, 0, math.log(0.3)), "variable x2 of group 2 add up to 1.2 instead"),
+    "one per cent too much": (lambda: _uniform() + 0.01, "add up to 1.01005 instead of 1"),
+    "NaN": (lambda: _with(3, 2, 4, torch.nan), "got NaN for variable x3 of group 3"),
+    "infinity": (lambda: _with(0, 0, 0, torch.inf), "add up to inf"),
+    "nothing possible": (lambda: torch.full((1, 3, 10), -torch.inf), "add up to 0 instead"),
+}
+
+
+def _uniform():
+    return torch.full((4, 3, 10), 0.1).log()
+
+
+def _with(group, variable, value, x):
+    log_p = _uniform()
+    log_p[group, variable, value] = x
+    return log_p
+
+
+@pytest.mark.parametrize("name", NO_PROBABILITIES)
+def test_what_is_no_probability_is_refused_unless_told_otherwise(name):
+    make, message = NO_PROBABILITIES[name]
+    with pytest.raises(UserError, match=message):
+        ADDITION.log_prob(make())
+    with pytest.raises(UserError, match=message):
+        ADDITION.log_prob(list(make().unbind(1)))
+    assert ADDITION.log_prob(make(), normalised=False).shape == make().shape[:1]
+
+
+def test_weights_are_summed_where_one_says_so(brute):
+    weights = torch.randn(4, 2, 3, dtype=torch.float64)
+    rows = [(0, 1), (0, 2), (1, 2)]
+    torch.testing.assert_close(UNEVEN.log_prob(weights, normalised=False), brute(rows, weights)[0])
+    counted = UNEVEN.probability([torch.ones(1, 2), torch.ones(1, 3)], normalised=False)
+    assert counted.tolist() == [UNEVEN.n_solutions] == [3.0]
+
+
+def test_padding_that_holds_probability_is_refused():
+    with pytest.raises(UserError, match=r"variable x1 of group 0 add up to 0\.666667"):
+        UNEVEN.log_prob(torch.zeros(1, 2, 3).log_softmax(-1))
+    logits = torch.zeros(1, 2, 3)
+    logits[:, 0, 2] = -torch.inf
+    assert UNEVEN.log_prob(logits.log_softmax(-1)).exp().tolist() == pytest.approx([1 / 2])
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, -0.1, torch.inf])
+def test_a_probability_is_a_number_from_zero(wrong):
+    p = torch.full((2, 3, 10), 0.1)
+    p[1, 0, 3] = wrong
+    with pytest.raises(UserError, match="p must be finite and at least 0, got"):
+        ADDITION.probability(p)
+    with pytest.raises(UserError, match="p must be finite and at least 0, got"):
+        ADDITION.probability(p, normalised=False)
+
+
+def test_a_posterior_does_not_depend_on_the_scale_of_the_weights():
+    logits = torch.randn(4, 3, 10, dtype=torch.float64)
+    torch.testing.assert_close(ADDITION.posterior(logits), ADDITION.posterior(logits.log_softmax(-1)))
+    for wrong in (torch.nan, torch.inf):
+        logits[1, 0, 3] = wrong
+        with pytest.raises(UserError, match="log_p must be below infinity, got"):
+            ADDITION.posterior(logits)
+
+
+# --- what is given in the wrong form
+
+
+def test_a_program_may_be_a_file(tmp_path):
+    path = tmp_path / "add.pl"
+    path.write_text(ADD)
+    assert (
+        Constraint.from_problog(path, "add2(a,b,3)").solutions()
+        == Constraint.from_problog(ADD, "add2(a,b,3)").solutions()
+    )

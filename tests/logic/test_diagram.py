@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gedi.errors import UserError
-from gedi.logic.diagram import Budget, Diagram, Limits, from_automaton, from_solutions
+from gedi.logic.diagram import Diagram, from_automaton, from_solutions
+from gedi.logic.limits import Budget, Limits
 
 FREE = Budget(Limits(seconds=math.inf), "")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gedi.errors import UserError
 from gedi.logic import Constraint, maximum, minimum
-from gedi.logic.diagram import Budget, Limits
+from gedi.logic.limits import Budget, Limits
 from gedi.logic.predicate import diagram_of, satisfying
 
 ARITHMETIC = {

@@ -103,3 +103,19 @@ def test_latents_that_agree_cost_nothing_and_pay_half_their_squared_distance_oth
     away[3, 1] = 2.0
     gap = negative_free(w, xi, xi + away) - negative_free(w, xi, xi)
     assert math.isclose(gap.item(), 2.0, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("n", "d"), [(512, 2), (512, 8), (2048, 64), (600, 700)])
+def test_embeddings_at_two_opposite_points_are_factored(n, d, dtype):
+    # what two tight clusters come to: n in one direction, nothing but the ridge in all others
+    way = torch.nn.functional.normalize(torch.randn(1, d), dim=1)
+    w = (torch.where(torch.arange(n)[:, None] % 2 == 0, 1.0, -1.0) * way).to(dtype).requires_grad_()
+    exact = w.detach().double().requires_grad_()
+    xi = torch.zeros(n, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        value = negative_free(w, xi, xi)
+    torch.testing.assert_close(value.double(), in_covariance_form(exact, xi, xi, 1e-4), rtol=1e-6, atol=0)
+    (gradient,) = torch.autograd.grad(value, w)
+    (true,) = torch.autograd.grad(in_covariance_form(exact, xi, xi, 1e-4), exact)
+    torch.testing.assert_close(gradient.double(), true, rtol=1e-2, atol=1e-2)

@@ -53,6 +53,52 @@ def test_with_score_is_the_energy_and_minus_its_gradient(make):
     torch.testing.assert_close(s, -gradient, rtol=1e-10, atol=1e-10)
 
 
+def test_in_half_precision_the_closed_form_is_that_of_the_weights():
+    net = model()
+    x = torch.randn(7, 2)
+    exact = copy.deepcopy(net).double().energy.with_score(x.double())
+    with torch.autocast("cpu", torch.bfloat16):
+        ours = net.energy.with_score(x)
+    for part, true in zip(ours, exact, strict=True):
+        torch.testing.assert_close(part.double(), true, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", [0.0, 1e3])
+def test_in_half_precision_small_differences_of_energies_are_not_rounded_away(level):
+    net = model(nn.Identity())
+    with torch.no_grad():
+        net.direction.copy_(torch.tensor([1.0, 0.125, 0.0]))
+    latent = torch.tensor([[level, 0.0, 0.0], [level, 1.0, 0.0]]).bfloat16()  # as an encoder gives them
+    with torch.autocast("cpu", torch.bfloat16):
+        energy = net.energy(latent)
+    assert energy.dtype == torch.float32
+    assert (energy[0] - energy[1]).item() == 0.125
+
+
+@pytest.mark.parametrize("finer", [False, True])
+def test_in_half_precision_heads_work_in_the_precision_of_the_weights(finer):
+    net = model(plain_encoder())
+    net.finer = Prototypes(4, 9) if finer else None
+    exact = copy.deepcopy(net).double()
+    x = torch.randn(50, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        latent = net.encoder(x)
+        (ours,) = net.heads([latent])
+    assert latent.dtype == torch.bfloat16  # the encoder is what half precision is for
+    (true,) = exact.heads([latent.double()])
+    for part, wanted in zip(ours, true, strict=True):
+        if wanted is not None:
+            assert part.dtype == torch.float32
+            torch.testing.assert_close(part.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [lambda: None, plain_encoder])
+def test_a_model_of_half_precision_weights_computes_in_them(make):
+    net = model(make()).bfloat16()
+    x = torch.randn(50, 2).bfloat16()
+    assert {part.dtype for part in (*net(x), *net.energy.with_score(x))} == {torch.bfloat16}
+
+
 def test_an_encoder_with_a_closed_form_and_its_copy_without_one_have_the_same_score():
     net = model().double()
     hidden = copy.deepcopy(net)

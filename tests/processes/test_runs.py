@@ -16,9 +16,9 @@ from gedi.runs import RunDirectory
 pytestmark = pytest.mark.slow
 # as `gedi`, with frequent checkpoints and without pictures; Fabric starts this very file again for the second process
 PROGRAM = """
-from gedi import cli, runs
+from gedi import cli, report, runs
 runs.CHECKPOINT_EVERY = 10
-cli.write_report = lambda directory: directory.write("report.html", "drawn")
+report.write_report = lambda directory: directory.write("report.html", "drawn")
 cli.main()
 """
 TINY = [

@@ -123,9 +123,8 @@ def test_grey_images_are_ink_on_paper_and_colours_are_not_turned(finish, tmp_pat
     symbol_gallery(run, tmp_path / "a.png")
     assert (seen[0]["low"], seen[0]["high"]) == (1.0, -1.0)  # mean and std are 0.5: white first
     assert seen[0]["classes"] == [str(i) for i in range(10)]
-    points = run.path / "model" / "points.safetensors"
-    colour = load_file(points) | {"images": torch.zeros(3, 3, 8, 8)}
-    monkeypatch.setattr("gedi.report.page.load_file", lambda path: colour)
+    colour = run.points() | {"images": torch.zeros(3, 3, 8, 8)}
+    monkeypatch.setattr(RunDirectory, "points", lambda self: colour)
     symbol_gallery(run, tmp_path / "b.png")
     assert (seen[1]["low"], seen[1]["high"]) == (-1.0, 1.0)
 

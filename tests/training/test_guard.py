@@ -318,14 +318,15 @@ def test_progress_and_curves_show_an_intervention(tmp_path):
         def isatty(self):
             return True
 
-    shown, quiet = Terminal(), io.StringIO()
-    for stream in (shown, quiet):
+    shown, piped = Terminal(), io.StringIO()
+    for stream in (shown, piped):
         with Progress(run.config, stream) as progress:
             for record in log:
                 progress(record)
     said = " ".join(shown.getvalue().split())
     assert "limit finite; back to 30, softer, attempt 1 of 2" in said
-    assert quiet.getvalue() == ""
+    assert "limit finite; back to 30, softer, attempt 1 of 2\n" in piped.getvalue()
+    assert "\x1b" not in piped.getvalue()
     whole = imread(training_curves(log, tmp_path / "a.png"))
     without = imread(training_curves([r for r in log if "event" not in r], tmp_path / "b.png"))
     assert whole.shape == without.shape

@@ -106,6 +106,15 @@ def test_clusters_that_looks_confuse_become_one_symbol(seed):
     }  # fmt: skip
 
 
+def test_merging_does_not_know_of_half_precision_around_it():
+    points, _ = points_of()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = merged_for(model_with(MIXED), points)
+    exact = merged_for(model_with(MIXED), points)
+    assert (found.before, found.after) == (exact.before, exact.after)
+    assert torch.equal(found.prototypes, exact.prototypes)
+
+
 def test_no_descent_is_needed_where_the_mixed_prototypes_are_a_trap():
     points, groups = points_of()
     assert ((points @ MIXED.t()).argmax(dim=1) == groups).float().mean() < 0.7

@@ -101,6 +101,17 @@ def trainer_of(prototypes, points, *, moments=(0.5,), decode=False, iterations=8
     )
 
 
+@pytest.mark.parametrize("decode", [False, True])
+def test_alignment_does_not_know_of_half_precision_around_it(decode):
+    points, _ = clean_groups()
+    wrong = CENTRES[list(PERMUTATIONS[0])]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = found_for(model_with(wrong), points, decode=decode)
+    exact = found_for(model_with(wrong), points, decode=decode)
+    assert (found.before, found.after) == (exact.before, exact.after)
+    assert torch.equal(found.prototypes, exact.prototypes)
+
+
 @pytest.mark.parametrize("order", PERMUTATIONS)
 def test_prototypes_in_a_permuted_order_are_put_in_the_order_of_the_symbols(order):
     points, _ = clean_groups()

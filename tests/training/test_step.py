@@ -1,5 +1,7 @@
 """One step: the stacked passes give what separate ones would, and the joint gradient is the sum of its parts."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,7 +11,8 @@ from gedi.methods import build_model, build_stages, with_method
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.sampling import Box, ReplayBuffer
-from gedi.training.step import Batch, JointPass, draw_negatives, make_batch, noise_pairs
+from gedi.training.step import Batch, JointPass, augmented, draw_negatives, make_batch, noise_pairs
+from gedi.views import Warp
 
 BOX = Box(torch.tensor([-1.5, -1.5]), torch.tensor([1.5, 1.5]))
 DOUBLE_BOX = Box(BOX.low.double(), BOX.high.double())
@@ -121,3 +124,11 @@ def test_a_batch_without_views_has_none():
     batch = batch_of(stages[0], model)
     assert isinstance(batch, Batch)
     assert batch.views == {}
+
+
+def test_views_do_not_know_of_half_precision_around_them(seeded):
+    stage = replace(setup()[2][1], augment=Warp(rotation=15, shift=2, elastic=1))
+    x = torch.rand(4, 1, 28, 28)
+    with torch.autocast("cpu", torch.bfloat16):
+        view = augmented(stage, x, seeded(0))
+    assert torch.equal(view, augmented(stage, x, seeded(0)))

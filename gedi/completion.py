@@ -1,0 +1,53 @@
+"""What the shell may offer for a word that is not finished."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+
+
+def any_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Completes one of some names."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def setting(incomplete: str) -> list[str]:
+    """Completes ``section.key=value``: the key, and the value where it is one of a few.
+
+    Example:
+        >>> setting("walk.st")
+        ['walk.steps=']
+        >>> setting("method=no-nf-")
+        ['method=no-nf-no-train-1', 'method=no-nf-2-enc']
+        >>> setting("walk.energy=l")
+        ['walk.energy=live']
+    """
+    from gedi.config import Config
+    from gedi.methods import METHODS
+
+    keys = dict(_keys(Config))
+    keys["method"] = tuple(METHODS)
+    key, equals, _ = incomplete.partition("=")
+    offered = [f"{key}={value}" for value in keys.get(key, ())] if equals else [f"{name}=" for name in keys]
+    return any_of(offered)(incomplete)
+
+
+def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every dotted key, with the values it can have where those are few."""
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", tuple(map(str, _choices(field.annotation)))
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    if annotation is bool:
+        return ("true", "false")
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(choice for part in get_args(annotation) for choice in _choices(part))

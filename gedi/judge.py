@@ -1,0 +1,82 @@
+"""The evidence for a run's verdict: what it knows of itself, gathered without a label."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gedi.config import Config
+from gedi.errors import UserError
+from gedi.evaluation import Subject, verdict
+from gedi.logic import Constraint
+from gedi.methods import has_clusters, has_density
+
+#: Figures that become evidence as they are. Those that labels take part in must never stand here.
+_AS_MEASURED = ("walks_connect", "walks_leave", "sample_1nn", "even_1nn")
+
+
+def judge(
+    config: Config,
+    metrics: Mapping[str, Any],
+    *,
+    clusters: int,
+    test_points: int,
+    selection_losses: Sequence[float],
+    loss_range: tuple[float, float] | None,
+    interventions: int,
+    constraint: Constraint | None = None,
+) -> dict[str, Any]:
+    """The verdict on a run: see :mod:`gedi.evaluation.verdict`.
+
+    Args:
+        config: with its method's changes.
+        metrics: every figure of the run; those found by labels are not looked at.
+        clusters: how many the run looks for.
+        test_points: how many there are.
+        selection_losses: of the tries at the clusters.
+        loss_range: their loss for a perfect clustering, and for one that knows nothing; None where it proves nothing.
+        interventions: of the guard.
+        constraint: the rule, where there is one.
+    """
+    evidence: dict[str, float] = {name: metrics[name] for name in _AS_MEASURED if name in metrics}
+    evidence["interventions"] = interventions
+    subjects: tuple[Subject, ...] = ()
+    if has_clusters(config):
+        subjects += ("clusters",)
+        evidence |= _of_clusters(metrics, clusters, selection_losses, loss_range)
+        if config.constraint.rule is not None or constraint is not None:
+            evidence |= _of_rule(metrics, constraint)
+    if has_density(config):
+        subjects += ("density",)
+        if config.model.encoder == "mlp":  # a table
+            evidence["test_points"] = test_points
+    if "sample_mmd2" in metrics:
+        # a discrepancy below what chance allows is none, and chance itself is never quite 0
+        evidence["mmd_over_null"] = max(metrics["sample_mmd2"], 0.0) / max(metrics["sample_mmd2_null95"], 1e-12)
+    return verdict(evidence, subjects)
+
+
+def _of_clusters(
+    metrics: Mapping[str, Any], clusters: int, losses: Sequence[float], loss_range: tuple[float, float] | None
+) -> dict[str, float]:
+    used = metrics["clusters_used"]
+    evidence = {
+        "clusters_used": used,
+        "used_share": used / clusters,
+        "confidence": (metrics["mean_confidence"] - 1 / clusters) / (1 - 1 / clusters),
+    }
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    if loss_range is not None and finite:
+        perfect, ignorant = loss_range
+        evidence["loss_left"] = max(0.0, min(finite) - perfect) / (ignorant - perfect)
+    return evidence
+
+
+def _of_rule(metrics: Mapping[str, Any], constraint: Constraint | None) -> dict[str, float]:
+    evidence = {"rule_trained": metrics["constraint_satisfied"]} if "constraint_satisfied" in metrics else {}
+    if "validation_constraint_satisfied" not in metrics or constraint is None:
+        return evidence
+    try:
+        names = constraint.shortcuts().names_symbols
+    except UserError:  # a rule too large to search
+        names = False
+    return evidence | {"rule_held_out": metrics["validation_constraint_satisfied"], "rule_names": float(names)}

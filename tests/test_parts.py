@@ -1,0 +1,204 @@
+"""Which parts a config trains: what is said is what the trainer gets, and a name that changes nothing is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gedi.config import METHODS, Config, override, parse
+from gedi.errors import UserError
+from gedi.methods import build_stages, langevin, with_method
+from gedi.parts import changes_nothing, check_method, parts_of, parts_table, training_of
+from gedi.presets import PRESETS, preset
+from gedi.rules import build_constraint
+from gedi.runs import prepare, train
+from gedi.sampling import Box
+from gedi.tables import TABLES, engine
+
+ROOT = Path(__file__).parent.parent
+BOX = Box(-torch.ones(2), torch.ones(2))
+SMALL = (
+    "stage1.iterations=3", "stage2.iterations=3", "log_every=1", "n_init=1", "sampling.buffer=64",
+    "sampling.chains=16", "sampling.steps=2", "walk.steps=2",
+)  # fmt: skip
+IMAGES = ("data.name=digits", "data.limit=100", "model.width=4", "stage1.batch_size=20", "stage2.batch_size=64")
+TRIPLETS = ("data.name=digits-addition", "data.triplets=30", "model.width=4", "stage2.batch_size=60")
+POINTS = ("data.n_train=300", "data.n_test=100", "stage1.batch_size=50", "stage2.batch_size=50")
+TINY = {
+    "moons": POINTS,
+    "circles-paper": POINTS,
+    "digits": (*IMAGES, "model.latent=16"),
+    "cifar10-paper": IMAGES,
+    "digits-addition": (*TRIPLETS, "stage1.iterations=0"),
+    "addition-100-paper": (*TRIPLETS, "stage1.batch_size=60"),
+}
+
+
+def small(name, method):
+    return parse(override(preset(name), [*SMALL, *TINY[name], f"method={method}"]))
+
+
+def weights_of(config):
+    """The trained weights; built as the method says, whatever its name promises."""
+    config = with_method(config).model_copy(update={"method": "gedi"})
+    run = prepare(config)
+    train(run)
+    return run.trainer.model.state_dict()
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_method_changes_nothing_exactly_if_it_trains_the_same_bit_for_bit(name):
+    """A second encoder that nothing trains is no difference: what both have is compared."""
+    plain = weights_of(small(name, "gedi"))
+    none = {"jem"} if name == "digits-addition" else set() if "addition" in name else {"logic-alone"}
+    for method in set(METHODS) - {"gedi"} - none:  # no energy for JEM, no rule for the logic
+        config = small(name, method)
+        said, trained = changes_nothing(config), weights_of(config)
+        same = all(torch.equal(plain[key], trained[key]) for key in plain.keys() & trained.keys())
+        assert said == (same and plain.keys() <= trained.keys()), method
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "change"),
+    [
+        ("mnist", "no-nf", "stage2.weights.negative_free=0.0"),
+        ("cifar10", "no-nf-2-enc", "stage2.weights.negative_free=0.0, model.second_encoder=true"),
+        ("digits-addition", "no-nf-no-train-1", "stage1.iterations=0, walk.energy=live"),
+        ("moons", "no-constraint", "constraint.rule=null, constraint.align=[], constraint.prior=uniform"),
+    ],
+)
+def test_a_method_that_changes_nothing_is_refused_with_what_it_would_change(name, method, change):
+    config = parse(override(preset(name), [f"method={method}"]))
+    with pytest.raises(UserError, match=f"method {method} changes nothing in preset {name}, which trains ") as error:
+        check_method(config)
+    assert change in str(error.value)
+    assert "use method=gedi" in str(error.value)
+    with pytest.raises(UserError, match="changes nothing"):
+        prepare(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("digits", ["method=no-nf", "stage2.weights.negative_free=0.1"]),
+        ("digits", ["method=no-nf-2-enc", "model.second_encoder=false"]),
+        ("digits-addition", ["method=no-nf-2-enc", *("stage2.weights.generative=0.1", "stage2.weights.penalty=0.01")]),
+        ("digits-addition", ["method=no-nf-no-train-1", "walk.composed=true"]),
+    ],
+)
+def test_a_method_is_taken_where_settings_give_it_something_to_change(name, settings):
+    assert not changes_nothing(parse(override(preset(name), settings)))
+
+
+def test_what_takes_no_part_makes_no_difference():
+    plain = preset("digits")
+    same = ["walk.steps=7", "constraint.start=0.5", "log_every=3", "preset=mine", "constraint.align=[0.5]"]
+    for assignment in same:
+        assert training_of(parse(override(plain, [assignment]))) == training_of(parse(plain)), assignment
+    for assignment in ("cluster.merge=[0.5]", "walk.composed=true", "constraint.prior=rule", "stage2.iterations=0"):
+        assert training_of(parse(override(plain, [assignment]))) != training_of(parse(plain)), assignment
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("method", ["gedi", "jem", "swav"])
+def test_the_parts_said_are_those_the_trainer_is_given(name, method):
+    config = parse(override(preset(name), [f"method={method}"]))
+    try:
+        parts, config = parts_of(config), with_method(config)
+    except UserError:
+        assert method == "jem"
+        return
+    rule = build_constraint(config.constraint, 10)
+    stages = build_stages(config, BOX, BOX, rule)
+    terms = {term for stage in stages for term in stage.terms}
+    assert ("samples" in parts["density"]) == ("generative" in terms)
+    assert ("score matching" in parts["density"]) == ("denoising" in terms)
+    assert ("penalty" in parts["density"]) == ("penalty" in terms)
+    for stage in stages:
+        assert (stage.name[-1] in parts["density"]) == bool({"generative", "denoising"} & stage.terms.keys())
+    assert (parts["chains"] != "") == any(stage.negatives is not None for stage in stages)
+    assert parts["chains"].startswith("Metropolis") == (parts["chains"] != "" and langevin(config, BOX).metropolis)
+    assert (parts["walks in the clusters"] != "none") == any(stage.walk is not None for stage in stages)
+    assert (parts["negative-free"] == "yes") == ("negative_free" in terms)
+    assert (parts["rule"] != "none") == ("constraint" in terms)
+    assert ("names searched" in parts["rule"]) == any(stage.naming is not None for stage in stages)
+    assert (parts["merged from"] != "") == any(stage.merging for stage in stages)
+    assert (parts["clusters"] == "Sinkhorn") == ("cluster_noise" in terms)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_the_pages_hold_the_table_of_parts_as_it_is_printed(page):
+    assert parts_table() in (ROOT / page).read_text(), "put in what gedi presets --parts prints"
+
+
+def test_every_preset_has_a_line_in_the_table_of_parts():
+    cells = [line.split("|")[1] for line in parts_table().splitlines()[2:]]
+    assert sorted(name.strip(" `") for cell in cells for name in cell.split(",")) == sorted(PRESETS)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_jem_is_the_sampled_term_alone_by_langevin_chains(name):
+    if name in ("addition-100", "addition-1000", "addition-10000", "digits-addition"):
+        return  # without an energy: refused
+    plain = parse(preset(name))
+    config = with_method(plain.model_copy(update={"method": "jem"}))
+    stages = [stage for stage in (config.stage1, config.stage2) if stage.iterations > 0]
+    assert stages
+    for stage in stages:
+        weighed = {term for term, weight in stage.weights.model_dump().items() if weight > 0}
+        assert "generative" in weighed <= {"generative", "penalty"}
+    assert not config.sampling.metropolis
+    assert config.sampling.teleports == 0
+    assert config.sampling.reinit == 0.05
+    if not plain.sampling.metropolis:  # then the chains are the preset's own
+        assert config.sampling == plain.sampling
+
+
+@pytest.mark.parametrize("profile", ["laptop", "paper"])
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_no_table_has_two_lines_of_one_training(name, profile):
+    trained: dict[str, str] = {}
+    cells = TABLES[name].cells(range(1), profile)
+    twins = engine._twins(cells, profile)
+    for cell in cells:
+        try:
+            config = engine._config(cell, profile)
+        except UserError:  # no such profile of the paper's
+            continue
+        line = f"{cell.row}, {cell.column}, {cell.steps}"
+        if cell not in twins:
+            assert trained.setdefault(repr(training_of(config)), line) == line
+
+
+def test_laptop_tables_leave_out_the_ablations_that_are_none_and_say_so(tmp_path, monkeypatch):
+    left = engine._twins(TABLES["probe"].cells(range(2), "laptop"), "laptop")
+    rows = ("mnist", "fashion-mnist", "svhn", "cifar10", "cifar100")
+    assert {(cell.row, cell.column, twin) for cell, twin in left.items()} == {
+        (row, column, "GEDI") for row in rows for column in ("no NF", "no NF, 2 enc.")
+    }
+    assert len(left) == 2 * 5 * 2  # every seed
+    assert engine._twins(TABLES["probe"].cells(range(2), "paper"), "paper") == {}
+    assert engine._twins(TABLES["toy-ablation"].cells(range(1), "laptop"), "laptop") == {}
+    paper = engine._twins(TABLES["addition-ablation"].cells(range(1), "paper"), "paper")
+    assert {cell.column: twin for cell, twin in paper.items()} == {
+        "no alignment": "the recipe",  # whose literal settings align nothing, have uniform shares and no warps
+        "alignment by renaming only": "the recipe",
+        "uniform shares instead of the rule's": "the recipe",
+        "noise alone instead of warps": "the recipe",
+        "noise alone, and walk, two encoders": "the same, two encoders",
+    }
+    asked = []
+    monkeypatch.setattr(engine, "_run_missing", lambda spec, cells, *rest: asked.extend(cells))
+    monkeypatch.setattr(engine, "_finished", lambda directory, needs=None: True)
+    empty = {"metrics": {}, "seconds": {"total": 1.0}, "evaluation": {}}
+    monkeypatch.setattr(engine, "_result", lambda directory: empty)
+    text = engine.write_table(
+        TABLES["probe"], "probe", profile="laptop", seeds=range(2), out=tmp_path, only=["mnist", "GEDI", "no NF"]
+    )
+    assert {cell.column for cell in asked} == {"GEDI"}
+    assert "no NF is the same training as GEDI here (mnist), so it has no line of its own." in text
+    assert "| no NF |" not in text
+
+
+def test_a_default_config_is_the_toy_recipe_in_its_parts():
+    assert parts_of(Config()) == parts_of(parse(preset("moons")))
