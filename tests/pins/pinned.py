@@ -3,9 +3,9 @@
     python tests/pins/pinned.py           # compare with digests.json
     python tests/pins/pinned.py --write   # record anew; the commit says why the bits may differ
 
-A digest covers the weights that are trained, the buffers and the value of every logged figure, in order. Names are no part of it: a term
-may be called otherwise, and where it stands among the tensors may change, but not what it computes. Rounding
-differs between kinds of machine, so the record says on which arithmetic it was made.
+A digest covers the weights that are trained, the buffers and the value of every logged figure, in order. Names are no
+part of it: a term may be called otherwise, and where it stands among the tensors may change, but not what it computes.
+Rounding differs between kinds of machine, so the record says on which arithmetic it was made.
 """
 
 import hashlib
@@ -71,7 +71,8 @@ def trained(name: str, *settings: str) -> str:
 def of_run(prepared: Prepared) -> str:
     """The digest of a trained run."""
     trainer = prepared.trainer
-    return _digest(trainer.records, _trained(trainer.model.state_dict(), prepared.method_config))  # type: ignore[attr-defined]
+    weights = _trained(trainer.model.state_dict(), prepared.method_config)
+    return _digest(trainer.records, weights)  # type: ignore[attr-defined]
 
 
 def _trained(weights: dict[str, Tensor], config: Config) -> list[Tensor]:
