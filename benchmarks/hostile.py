@@ -19,9 +19,11 @@ from pathlib import Path
 import torch
 
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import DivergenceError
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare, versions
+from gedi.runs import execute, versions
 
 LEARNING_RATE, STEP = 30, 1000
 

@@ -22,7 +22,7 @@ from gedi.errors import UserError, unknown
 from gedi.moves.move import Move
 from gedi.names import KnownImages, Shape
 from gedi.objectives.objective import Objective
-from gedi.parts import find, kinds, path_of
+from gedi.parts import allow, find, kinds, path_of
 from gedi.presets.toy import TOY
 from gedi.renamed import VERSION, VERSION_KEY, renamed
 from gedi.settings import (
@@ -288,9 +288,7 @@ class Config(Section):
     augment: AugmentConfig = AugmentConfig()
     constraint: ConstraintConfig = ConstraintConfig()
     guard: GuardConfig = GuardConfig()
-    parts: dict[str, dict[str, Any]] = Field(
-        default_factory=dict
-    )  # settings of terms, by their kind
+    parts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # settings of terms, by their kind
     stages: dict[str, StageConfig] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -381,8 +379,19 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
+        _allow_what_is_typed(key.split("."), value)
         changed = merge(changed, renamed(_nest(key.split("."), value)))
     return changed
+
+
+def _allow_what_is_typed(path: Sequence[str], value: Any) -> None:
+    """Whoever types the import path of a part trusts it; a file's word is not enough."""
+    if path[-1] == "kind" and isinstance(value, str) and "." in value:
+        allow(value)
+    if (
+        _is_stage(path[0]) and path[1:2] in (["terms"], ["moves"]) and len(path) >= 5
+    ):  # stage, terms, package, class, key
+        allow(path[2])
 
 
 def to_yaml(config: Config) -> str:

@@ -27,6 +27,7 @@ from gedi.data import (
     unit_range,
 )
 from gedi.densities.density import Place
+from gedi.directory import RunDirectory
 from gedi.errors import UserError, unknown
 from gedi.evaluation import (
     FeatureNetwork,
@@ -45,7 +46,6 @@ from gedi.methods import has_clusters, has_density, with_method
 from gedi.names import PARTS, Recipe
 from gedi.nn import Model, ResNet8
 from gedi.random import Streams
-from gedi.runs import RunDirectory
 from gedi.sampling import Box
 
 Record = dict[str, Any]
@@ -80,7 +80,8 @@ def evaluate_run(
     config = with_method(directory.config())
     if config.model.encoder == "mlp":
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
-    model, box = directory.load_model()
+    fitted = directory.fitted()
+    model, box = fitted.model, fitted.box
     data = directory.data(data_dir)
     if not isinstance(data.test, StoredImages):
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")

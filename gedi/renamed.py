@@ -91,3 +91,20 @@ def _put(settings: dict[str, Any], path: Path, value: Any) -> None:
             _put(settings[last], (key,), below)
     else:
         settings[last] = dict(value) if isinstance(value, Mapping) else value
+
+
+def renamed_weights(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights of a network by the names of today: 0.1 kept those of the energy beside the heads.
+
+    Example:
+        >>> renamed_weights({"direction": 1, "generative_encoder.body.0.weight": 2})
+        {'density.direction': 1, 'density.encoder.body.0.weight': 2}
+    """
+    return {_weight_name(name): x for name, x in weights.items()}
+
+
+def _weight_name(name: str) -> str:
+    if name == "direction":
+        return "density.direction"
+    old = "generative_encoder."
+    return f"density.encoder.{name.removeprefix(old)}" if name.startswith(old) else name

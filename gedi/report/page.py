@@ -12,10 +12,10 @@ from torch import Tensor
 from gedi.building import walk_settings
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
+from gedi.directory import RunDirectory
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.report import figures, image_figures
 from gedi.run_files import refuse
-from gedi.runs import RunDirectory
 
 _ABOUT = {
     "nmi": "normalised mutual information with the true classes, whole test set",
@@ -90,7 +90,8 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
 
 def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path) -> Path:
     """What a run on points in the plane made of them: clusters, density, walks, samples."""
-    config, (model, box) = with_method(directory.config()), directory.load_model()
+    config, fitted = with_method(directory.config()), directory.fitted()
+    model, box = fitted.model, fitted.box
     test, labels = points["test"], points.get("shown_labels")
     title = "test data" if labels is None else "test data, true classes"
     panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
@@ -113,7 +114,7 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
     config = with_method(directory.config())
     points, energies = directory.points(), kept_energies(directory)
     walks = has_density(config) and config.walk.steps > 0 and not directory.needs_encoder
-    model = directory.load_model()[0] if walks else None
+    model = directory.fitted().model if walks else None
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
     if "chains" in points:

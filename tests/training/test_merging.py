@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from gedi.training.merging import merge_prototypes, some_of
+from gedi.training.proposal import Proposal
 from lightning_fabric import Fabric
 from torch import nn
 
@@ -19,8 +21,6 @@ from gedi.random import Streams
 from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.training import Optimiser, Stage, Trainer, TrainerSettings, Weight, agreement_term, finer_term
-from gedi.training.merging import merge_prototypes, some_of
-from gedi.training.proposal import Proposal
 
 FINER, GROUPS = 12, 3
 CENTRES = torch.eye(FINER)

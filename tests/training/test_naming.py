@@ -5,6 +5,8 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from gedi.training.naming import align_prototypes
+from gedi.training.proposal import Proposal
 from lightning_fabric import Fabric
 from torch import nn
 
@@ -17,8 +19,6 @@ from gedi.random import Streams
 from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.training import Naming, Optimiser, Stage, Trainer, TrainerSettings, Weight, constraint_term
-from gedi.training.naming import align_prototypes
-from gedi.training.proposal import Proposal
 
 SYMBOLS, DIMENSION = 4, 8
 RULE = sums_to(2, range(SYMBOLS))
