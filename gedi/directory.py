@@ -26,7 +26,6 @@ from gedi.run_files import (
     Evaluation,
     Fingerprint,
     Results,
-    Shape,
     checksum_of,
     read_json,
     read_lines,
@@ -76,21 +75,10 @@ class RunDirectory:
     @contextmanager
     def claimed(self, config: Config, processes: Processes, *, resume: bool, overwrite: bool) -> Iterator[None]:
         """Held to run these settings in: made, emptied, or as it is if the run shall go on."""
-        go_on = processes.of_first(lambda: self._check_claim(config, resume, overwrite))
+        go_on = processes.of_first(lambda: _goes_on(self, config, resume, overwrite))
         with self.held(processes):
             processes.of_first(lambda: None if go_on else make_empty(self.path, overwrite))
             yield
-
-    def _check_claim(self, config: Config, resume: bool, overwrite: bool) -> bool:
-        """Whether the run goes on; it may begin if it does not."""
-        if not resume or not (self.path / "config.yaml").is_file():
-            check_free(self.path, overwrite)
-            if resume:
-                say(f"{str(self.path)!r} holds no run yet: it starts anew")
-            return False
-        if self.config() != config:
-            raise UserError(f"--resume needs the settings the run began with: see {str(self.path / 'config.yaml')!r}")
-        return True
 
     def config(self) -> Config:
         """The run's complete settings."""
@@ -184,12 +172,6 @@ class RunDirectory:
         found.verdict = self.results().get("verdict") if (self.path / "results.json").is_file() else None
         return found
 
-    @property
-    def needs_encoder(self) -> bool:
-        """Whether the run was trained with an encoder of one's own, which no file describes."""
-        path = self.path / "model" / "config.json"
-        return path.is_file() and bool(read_json(path, Shape).get("own_encoder", False))
-
     def points(self) -> dict[str, Tensor]:
         """What the assessment kept for pictures: clusters of the test points; samples; points or images and theirs."""
         path, config = self.path / "model" / "points.safetensors", with_method(self.config())
@@ -210,6 +192,19 @@ class RunDirectory:
         return (
             read_tensors(path, self.evaluation().get("checksums", {}).get("energies"), cure) if path.is_file() else {}
         )
+
+
+def _goes_on(directory: RunDirectory, config: Config, resume: bool, overwrite: bool) -> bool:
+    """Whether the run goes on; it may begin if it does not."""
+    path = directory.path
+    if not resume or not (path / "config.yaml").is_file():
+        check_free(path, overwrite)
+        if resume:
+            say(f"{str(path)!r} holds no run yet: it starts anew")
+        return False
+    if directory.config() != config:
+        raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
+    return True
 
 
 def default_directory(config: Config) -> Path:

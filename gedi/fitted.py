@@ -203,12 +203,15 @@ class Fitted:
         return torch.cat([ask(self.inputs(part)) for part in chunks(self._given(points), _AT_A_TIME)])
 
 
+def needs_encoder(folder: str | Path) -> bool:
+    """Whether a model was trained with an encoder of one's own, which no file describes."""
+    path = Path(folder) / ABOUT
+    return path.is_file() and bool(read_json(path, Shape).get("own_encoder", False))
+
+
 def as_points(points: Any) -> Tensor:
     """Rows (n, d) or images (n, c, h, w) of an array, a tensor, a list or a frame: finite numbers."""
-    if isinstance(points, Tensor):
-        x = points.detach().cpu()
-    else:
-        x = _tensor_of(points)
+    x = points.detach().cpu() if isinstance(points, Tensor) else _tensor_of(points)
     if x.is_complex():
         raise UserError(f"points must be real numbers, got {x.dtype}; give real and imaginary part apart")
     if x.dim() not in (2, 4) or 0 in x.shape:

@@ -10,7 +10,6 @@ from typing import Any
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from gedi.assess import assess
 from gedi.building import (
     build_model,
     build_stages,
@@ -28,6 +27,8 @@ from gedi.fitted import Fitted, as_points
 from gedi.footprint import check_data, check_training
 from gedi.judge import judge
 from gedi.logic import Constraint
+from gedi.measures.measure import Trained
+from gedi.measuring import kept_points, measured
 from gedi.methods import with_method
 from gedi.nn.compiled import compile_encoder
 from gedi.presets import check_preset, completed, preset
@@ -94,7 +95,7 @@ def fit(
     trainer.on_log = log
     with trainer.processes.watched():
         train(prepared)
-    metrics, _ = assess_prepared(prepared)
+    metrics, _ = measured_run(prepared)
     return Fitted.of(prepared, judge_prepared(prepared, metrics, interventions[0]))
 
 
@@ -240,9 +241,9 @@ def train(
     trainer.finish()
 
 
-def assess_prepared(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
-    """Every figure of a trained model, and the points behind them for pictures."""
-    return assess(
+def measured_run(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
+    """Every figure of a trained run, and the points behind them for pictures."""
+    trained = Trained(
         prepared.trainer.model,
         prepared.method_config,
         prepared.trainer.density,
@@ -252,6 +253,7 @@ def assess_prepared(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.constraint,
         prepared.trainer.samples,
     )
+    return measured(trained), kept_points(trained)
 
 
 def judge_prepared(prepared: Prepared, metrics: Record, interventions: int) -> Record:

@@ -15,7 +15,7 @@ from gedi.directory import RunDirectory, say
 from gedi.errors import DivergenceError, EndedElsewhere, UserError
 from gedi.evaluation import density_check
 from gedi.fitted import Fitted
-from gedi.fitting import Prepared, assess_prepared, judge_prepared, train
+from gedi.fitting import Prepared, judge_prepared, measured_run, train
 from gedi.loggers import figures
 from gedi.methods import has_clusters
 from gedi.renamed import VERSION, VERSION_KEY
@@ -66,7 +66,7 @@ def _execute(
         return {}
     Fitted.of(prepared).save(directory.path / "model")
     assessing = time.perf_counter()
-    metrics, points = assess_prepared(prepared)
+    metrics, points = measured_run(prepared)
     checksum = directory.write_tensors("model/points.safetensors", points)
     now = time.perf_counter()
     results = {
