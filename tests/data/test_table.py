@@ -116,7 +116,7 @@ def test_numbers_are_read_to_the_last_bit(read):
         ("id", [7] * 30, "by its name and values"),
         ("Customer_ID", range(1000, 940, -2), "by its name and values"),
         ("uuid", [f"{i:08x}-beef" for i in range(30)], "by its name and values"),
-        ("name", [f"somebody {i}" for i in range(30)], "text that differs in every row"),
+        ("name", [f"somebody {i}" for i in range(30)], "it is text that differs in every row"),
     ],
 )
 def test_what_only_names_the_rows_is_left_out_and_said(read, name, values, why):
