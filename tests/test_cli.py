@@ -121,6 +121,15 @@ def test_nan_in_the_data_is_refused_with_its_row(gedi, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_labels_of_one_class_are_no_number_of_clusters(gedi, tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).normal(size=(400, 2)), y=np.zeros(400, dtype=int))
+    arguments = ("--set", "data.name=file", "--set", f"data.path={tmp_path / 'x.npz'}", *TINY)
+    code, _, err = gedi("run", "toy", *arguments, "--out", tmp_path / "run")
+    assert code == 2
+    assert "at least 2 clusters" in err
+    assert not (tmp_path / "run").exists()
+
+
 def test_data_without_labels_need_a_number_of_clusters_and_then_run(gedi, tmp_path):
     np.save(tmp_path / "x.npy", 5 + 10 * np.random.default_rng(0).normal(size=(400, 3)))
     arguments = ("--set", "data.name=file", "--set", f"data.path={tmp_path / 'x.npy'}", *TINY)
