@@ -3,6 +3,7 @@
 import torch
 
 from gedi.evaluation import nearest, walk_connections
+from gedi.evaluation.neighbours import nearest_other
 
 RING = torch.tensor([[torch.cos(a), torch.sin(a)] for a in torch.linspace(0, 6.28, 101)[:100]])
 
@@ -46,5 +47,7 @@ def test_clusters_of_a_few_points_say_nothing():
 def test_neighbours_in_blocks_are_those_of_the_whole(monkeypatch):
     x, others = torch.randn(50, 3), torch.randn(70, 3)
     whole = torch.cdist(x, others).argmin(dim=1)
+    fellows = torch.cdist(x, x).fill_diagonal_(torch.inf).argmin(dim=1)
     monkeypatch.setattr("gedi.evaluation.neighbours._BLOCK", 200)
     assert torch.equal(nearest(x, others), whole)
+    assert torch.equal(nearest_other(x), fellows)
