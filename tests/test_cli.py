@@ -46,6 +46,8 @@ def test_a_run_leaves_everything_the_design_names(gedi, tmp_path):
     assert results["density"]["checks"]["kl"]["why"]
     assert set(results["seconds"]) == {"stage1", "stage2", "assess", "total"}
     assert results["versions"]["torch"].startswith("2.")
+    assert next(iter(results)) == "verdict"
+    assert out.startswith(f"{results['verdict']['word']} (found without labels)\n  {results['verdict']['why'][0]}\n")
     assert "nmi" in out
     assert "report.html" in out
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
