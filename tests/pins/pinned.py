@@ -3,9 +3,9 @@
     python tests/pins/pinned.py           # compare with digests.json
     python tests/pins/pinned.py --write   # record anew; the commit says why the bits may differ
 
-A digest covers the weights, the buffers and the value of every logged figure, in order. Names are no part of it: a term
-may be called otherwise, and where it stands among the tensors may change, but not what it computes. Rounding
-differs between kinds of machine, so the record says on which arithmetic it was made.
+A digest covers the weights that are trained, the buffers and the value of every logged figure, in order. Names are no
+part of it: a term may be called otherwise, and where it stands among the tensors may change, but not what it computes.
+Rounding differs between kinds of machine, so the record says on which arithmetic it was made.
 """
 
 import hashlib
@@ -22,7 +22,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from gedi.config import override, parse
+from gedi.config import Config, override, parse
+from gedi.methods import has_density
 from gedi.presets import preset
 from gedi.runs import Prepared, RunDirectory, Stopped, prepare, train
 
@@ -70,7 +71,14 @@ def trained(name: str, *settings: str) -> str:
 def of_run(prepared: Prepared) -> str:
     """The digest of a trained run."""
     trainer = prepared.trainer
-    return _digest(trainer.records, trainer.model.state_dict().values())  # type: ignore[attr-defined]
+    weights = _trained(trainer.model.state_dict(), prepared.method_config)
+    return _digest(trainer.records, weights)  # type: ignore[attr-defined]
+
+
+def _trained(weights: dict[str, Tensor], config: Config) -> list[Tensor]:
+    """The tensors that training shapes: those of the density only where one is trained."""
+    density = ("direction", "generative_encoder", "density")
+    return [x for name, x in weights.items() if has_density(config) or not name.startswith(density)]
 
 
 def images(folder: Path, channels: int, side: int) -> str:
