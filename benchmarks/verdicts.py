@@ -78,6 +78,7 @@ CASES = {
     "blobs, 2 of 3 asked for": (None, "blobs", ("model.clusters=2",)),
     "even noise": (even, "toy", ("model.clusters=2",)),
     "one normal cluster": (normal, "toy", ("model.clusters=2",)),
+    "one normal cluster, short walks": (normal, "toy", ("model.clusters=2", "walk.steps=10")),
     "ten columns": (columns, "toy", ("model.clusters=3",)),
     "moons, turned into ten columns": (turned, "toy", ("model.clusters=2",)),
     "moons, an axis times 100": (stretched, "toy", ("model.clusters=2",)),

@@ -80,6 +80,11 @@ CHECKS = (
         "the clusters cut through what the density holds together.",
     ),
     Check(
+        "walks_cross", "clusters", 0.1, None, False,
+        "Of the walks that come far enough to reach another cluster {value:.0%} end in one (limit {limit:.0%}): the "
+        "clusters cut through what hangs together, and the walks are too short to show it otherwise.",
+    ),
+    Check(
         "walks_connect", "clusters", 0.9, None, True,
         "Walks connect only {value:.0%} of a cluster's own points, less than {limit:.0%}: the cluster is several, the "
         "density is in pieces, or the walks are too short, and another grouping of the pieces would look as good. "

@@ -49,6 +49,7 @@ _ABOUT = {
     "normal_cosine": "|cosine| between score and the rings' normal",
     "walks_connect": "share of its points that a cluster's largest connected piece holds, where it is least; no labels",
     "walks_leave": "share of walks on the final energy that leave the cluster found; no labels",
+    "walks_cross": "the same among walks that come farther than the nearest point of another cluster; no labels",
     "even_1nn": "sample_1nn for points spread evenly over the box: what the test would say of no density at all",
     "walk_crossing": "share of walks on the final energy that end in another true cluster",
     "used_share": "clusters that hold at least one test point, of those asked for",
