@@ -80,7 +80,7 @@ CHECKS = (
         "the clusters cut through what the density holds together.",
     ),
     Check(
-        "walks_cross", "clusters", 0.1, None, False,
+        "walks_cross", "clusters", 0.04, None, False,
         "Of the walks that come far enough to reach another cluster {value:.0%} end in one (limit {limit:.0%}): the "
         "clusters cut through what hangs together, and the walks are too short to show it otherwise.",
     ),
