@@ -29,7 +29,7 @@ def walk_connections(x: Tensor, paths: Tensor, found: Tensor, ends: Tensor) -> d
         least (clusters of fewer than ten of the points are left out; absent if all are).
         ``walks_leave``: the share of walks that end in another cluster.
         ``walks_cross``: the same among walks that come farther than the nearest point of another cluster is from where
-        they began, so that short walks do not hide a cut through what hangs together (absent below ten such walks).
+        they began, so that short walks hide less of a cut through what hangs together (absent below ten such walks).
 
     Example:
         >>> line = torch.arange(20.0)[:, None]

@@ -42,7 +42,7 @@ def test_a_walk_through_another_cluster_joins_nothing_of_its_own():
 
 
 def test_short_walks_do_not_hide_a_cut_and_long_ones_do_not_make_one():
-    """A line cut in two: of walks of one step a fiftieth leave, but half of those that could."""
+    """A line cut in two: of short walks a hundredth leave, but half of those that could."""
     line, found = torch.arange(1000.0)[:, None], (torch.arange(1000) >= 500).long()
     for step, leave in ((10.5, 0.01), (100.5, 0.1)):
         end = line + step
