@@ -11,7 +11,7 @@ from gedi.logic import Constraint
 from gedi.methods import cluster_loss_range, has_clusters, has_density
 
 #: Figures that become evidence as they are. Those that labels take part in must never stand here.
-_AS_MEASURED = ("walks_connect", "walks_leave", "sample_1nn", "even_1nn")
+_AS_MEASURED = ("walks_connect", "walks_leave", "walks_cross", "sample_1nn", "even_1nn")
 
 
 def judge(

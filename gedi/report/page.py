@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
+from gedi.evaluation import matched
 from gedi.methods import has_clusters, has_density, walk_settings, with_method
 from gedi.report import figures, image_figures
 from gedi.run_files import refuse
@@ -48,8 +49,18 @@ _ABOUT = {
     "normal_cosine": "|cosine| between score and the rings' normal",
     "walks_connect": "share of its points that a cluster's largest connected piece holds, where it is least; no labels",
     "walks_leave": "share of walks on the final energy that leave the cluster found; no labels",
+    "walks_cross": "the same among walks that come farther than the nearest point of another cluster; no labels",
     "even_1nn": "sample_1nn for points spread evenly over the box: what the test would say of no density at all",
     "walk_crossing": "share of walks on the final energy that end in another true cluster",
+    "used_share": "clusters that hold at least one test point, of those asked for",
+    "confidence": "0: memberships are even; 1: they are certain",
+    "loss_left": "the best try's cluster loss; 0: of a perfect clustering, 1: of knowing nothing",
+    "test_points": "how many points the density is held against",
+    "mmd_over_null": "sample_mmd2 over sample_mmd2_null95, what chance allows",
+    "interventions": "how often the guard stepped in",
+    "rule_held_out": "share of groups held out that satisfy the rule",
+    "rule_names": "1: no other naming of the symbols satisfies the rule",
+    "rule_trained": "share of training groups that satisfy the rule",
 }
 
 
@@ -95,7 +106,10 @@ def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path
     title = "test data" if labels is None else "test data, true classes"
     panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
     if has_clusters(config):
-        panels.append(lambda ax: figures.scatter(ax, test, points["shown"], "clusters found", box))
+        found = points["shown"]
+        if labels is not None:  # else a right cluster may have the other one's colour
+            found = torch.from_numpy(matched(labels.numpy(), found.numpy()))
+        panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
     if has_density(config):
         starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
         panels.append(

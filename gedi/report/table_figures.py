@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from gedi.evaluation import matched
 from gedi.methods import walk_settings, with_method
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
@@ -29,7 +30,8 @@ def labels(
             points, box = run.points(), run.load_model()[1]
             nmi = run.results()["metrics"]["nmi"]
             figures.scatter(panels[0], points["test"], points["shown_labels"], f"{row}: ground truth", box)
-            figures.scatter(panels[1 + j], points["test"], points["shown"], f"{method} (NMI {nmi:.2f})", box)
+            found = torch.from_numpy(matched(points["shown_labels"].numpy(), points["shown"].numpy()))
+            figures.scatter(panels[1 + j], points["test"], found, f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 
