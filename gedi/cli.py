@@ -116,6 +116,7 @@ def run(
         threads.settle(prepared, directory, devices)
         with Progress(config) if processes.first and not quiet else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
+        processes.leave()
         if not processes.first:
             return
         with writing(path):

@@ -171,6 +171,10 @@ def prepare(
     clusters = config.model.clusters or data.clusters
     if clusters is None:
         raise UserError("data without labels need model.clusters, the number of clusters to find")
+    if clusters < 2:
+        raise UserError(
+            f"there must be at least 2 clusters to find, got labels of {clusters} class: set model.clusters"
+        )
     check_training(method_config, data.train.shape[1:], len(data.train), clusters)
     # for the figures a rule counts even where the method does without it
     constraint = constraint or build_constraint(config.constraint, clusters)

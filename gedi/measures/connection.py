@@ -19,6 +19,7 @@ class Connection(Measure):
     about: ClassVar[dict[str, str]] = {
         "walks_connect": "share of a cluster's points in its largest connected piece, where it is least; no labels",
         "walks_leave": "share of walks on the final energy that leave the cluster found; no labels",
+        "walks_cross": "the same among walks that come farther than the nearest point of another cluster; no labels",
     }
 
     def applies(self, trained: Trained) -> bool:

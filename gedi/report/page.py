@@ -13,7 +13,9 @@ from gedi.building import walk_settings
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
 from gedi.directory import RunDirectory
+from gedi.evaluation import matched
 from gedi.fitted import needs_encoder
+from gedi.judge import EVIDENCE
 from gedi.measuring import explanations
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.report import figures, image_figures
@@ -28,7 +30,7 @@ def write_report(directory: RunDirectory) -> Path:
     page = jinja2.Environment(
         loader=jinja2.PackageLoader("gedi.report"), autoescape=True, undefined=jinja2.StrictUndefined
     ).get_template("report.html.j2")
-    held = {"results": {"verdict": None, **results}, "config": to_yaml(config), "about": explanations()}
+    held = {"results": {"verdict": None, **results}, "config": to_yaml(config), "about": explanations() | EVIDENCE}
     try:
         page.render(**held, pictures=[])
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
@@ -63,7 +65,10 @@ def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path
     title = "test data" if labels is None else "test data, true classes"
     panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
     if has_clusters(config):
-        panels.append(lambda ax: figures.scatter(ax, test, points["shown"], "clusters found", box))
+        found = points["shown"]
+        if labels is not None:  # else a right cluster may have the other one's colour
+            found = torch.from_numpy(matched(labels.numpy(), found.numpy()))
+        panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
     if has_density(config):
         starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
         panels.append(

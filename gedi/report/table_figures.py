@@ -8,6 +8,7 @@ import torch
 
 from gedi.building import walk_settings
 from gedi.directory import RunDirectory
+from gedi.evaluation import matched
 from gedi.methods import with_method
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
@@ -30,7 +31,8 @@ def labels(
             points, box = run.points(), run.fitted().box
             nmi = run.results()["metrics"]["nmi"]
             figures.scatter(panels[0], points["test"], points["shown_labels"], f"{row}: ground truth", box)
-            figures.scatter(panels[1 + j], points["test"], points["shown"], f"{method} (NMI {nmi:.2f})", box)
+            found = torch.from_numpy(matched(points["shown_labels"].numpy(), points["shown"].numpy()))
+            figures.scatter(panels[1 + j], points["test"], found, f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 

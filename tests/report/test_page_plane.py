@@ -54,6 +54,19 @@ def test_the_points_of_the_run_are_drawn_and_nothing_is_read_again(finish, monke
     assert torch.equal(seen["clusters found"][0], data.test)
 
 
+def test_clusters_are_drawn_in_the_colours_of_the_classes_they_match(finish, monkeypatch):
+    directory = finish(mine(labelled=True))
+    path, seen = directory.path / "model" / "points.safetensors", {}
+    kept = load_file(path)
+    save_file(kept | {"shown": 1 - kept["shown_labels"]}, path)  # right, by other names
+    results = directory.results()
+    del results["checksums"]
+    (directory.path / "results.json").write_text(json.dumps(results))
+    monkeypatch.setattr(figures, "scatter", lambda ax, x, y, title, box: seen.update({title: y}))
+    write_report(directory)
+    assert torch.equal(seen["clusters found"], seen["test data, true classes"])
+
+
 def test_of_many_points_some_are_kept_with_their_clusters(finish, monkeypatch):
     monkeypatch.setattr("gedi.assess.READ", 30)
     data = mine(labelled=True)
@@ -97,12 +110,16 @@ def test_the_page_begins_with_the_verdict(finish):
         assert reason.replace("'", "&#39;") in body
     assert "Do samples fit the test data?" in page
     assert "genuine" not in page
+    rests = page[page.index("What the verdict rests on") : page.index("Figures on the test set")]
+    assert rests.count('<td class="muted">') == len(found["checks"])
+    assert '<td class="muted"></td>' not in rests  # every figure is explained
 
 
 def test_a_run_of_an_earlier_version_still_has_a_page(finish):
     directory = finish(mine())
     results = directory.results()
-    del results["verdict"]
+    for later in ("verdict", "checksums", "fingerprint"):
+        del results[later]
     (directory.path / "results.json").write_text(json.dumps(results))
     path = directory.path / "model" / "points.safetensors"
     save_file({name: x.clone() for name, x in load_file(path).items() if name in ("predicted", "samples")}, path)
