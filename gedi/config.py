@@ -296,9 +296,7 @@ class Config(Section):
     augment: AugmentConfig = AugmentConfig()
     constraint: ConstraintConfig = ConstraintConfig()
     guard: GuardConfig = GuardConfig()
-    parts: dict[str, dict[str, Any]] = Field(
-        default_factory=dict
-    )  # settings of terms, by their kind
+    parts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # settings of terms, by their kind
     stages: dict[str, StageConfig] = Field(default_factory=dict)
 
     @model_validator(mode="before")

@@ -171,7 +171,8 @@ def test_the_drift_is_that_of_the_score_where_a_term_has_it_anyway():
     found = density.values(model, draw, latents, weights, alone, watching=True).figures
     _, score = model.energy.with_score(draw.apart["noised"])
     length = score.square().sum(dim=1).mean().sqrt()
-    assert found["drift"].item() == pytest.approx((density.langevin.alpha * length / (BOX.high - BOX.low).norm()).item())
+    drift = density.langevin.alpha * length / (BOX.high - BOX.low).norm()
+    assert found["drift"].item() == pytest.approx(drift.item())
     assert set(density.watched(model, draw)) == {"chain extent"}  # it is not measured a second time
 
 

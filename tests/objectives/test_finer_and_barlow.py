@@ -16,8 +16,8 @@ from gedi.types import Clustered
 TINY = (
     "data.name=digits", "data.limit=200", "model.width=4", "model.latent=8", "model.projector=16",
     "model.embedding=8", "model.finer=14", "density.own_encoder=false", "stage1.iterations=0",
-    "stage2.iterations=40", "stage2.batch_size=50", "stage2.warmup=0", "stage2.moves.merge.moments=[]", "density.buffer=40",
-    "log_every=1",
+    "stage2.iterations=40", "stage2.batch_size=50", "stage2.warmup=0", "stage2.moves.merge.moments=[]",
+    "density.buffer=40", "log_every=1",
 )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def test_settings_are_frozen_checked_and_not_changed_by_a_run(kind, context):
     assert other is not term
     assert term.model_dump() == other.model_dump() == before
     for wrong in ({"weight": -1.0}, {"weight": True}, {"weight": 1.0, "start": 2.0}, {"weight": 1.0, "wieght": 2.0}):
-        with pytest.raises(ValueError, match="weight|start|wieght"):
+        with pytest.raises(ValueError, match=r"weight|start|wieght"):
             cls(**wrong)
     with pytest.raises(ValueError, match="frozen"):
         term.weight = 2.0

@@ -39,7 +39,11 @@ def test_a_stage_needs_the_looks_of_its_terms_and_is_told_apart_by_those_that_sh
 
 
 def test_weights_are_the_densitys_in_its_own_order_and_then_the_terms_in_theirs():
-    settings = ("stage2.density.penalty=0.5", "stage2.density.denoising=0", "stage2.terms.balance={weight: 2, ramp: 0.5}")
+    settings = (
+        "stage2.density.penalty=0.5",
+        "stage2.density.denoising=0",
+        "stage2.terms.balance={weight: 2, ramp: 0.5}",
+    )
     (_, stage) = stages_of(*settings)
     assert list(stage.weights(0.25).items()) == [
         ("generative", 0.03), ("penalty", 0.5), ("negative_free", 2.5e-6), ("swapped", 1.0), ("swapped_walk", 1.0),
