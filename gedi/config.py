@@ -234,6 +234,13 @@ def _density(given: Any) -> Any:
         raise _one_line(error, cls, "density") from None
 
 
+def _without_nothing(given: Any) -> Any:
+    """Weights without those that are null, or without any."""
+    if given is None:
+        return {}
+    return {name: x for name, x in given.items() if x is not None} if isinstance(given, Mapping) else given
+
+
 class StageConfig(Section):
     """One stage of training: a list of terms and moves, and how they are descended."""
 
@@ -245,7 +252,8 @@ class StageConfig(Section):
     final: Share = 0.02
     average: Annotated[Real, Field(ge=0, lt=1)] = 0.0
     fresh_optimiser: Switch = False  # forget the gradients' sizes of the stage before
-    density: dict[str, Amount] = Field(default_factory=dict)  # weights of the density's own terms
+    # weights of the density's own terms; null leaves out a preset's
+    density: Annotated[dict[str, Amount], BeforeValidator(_without_nothing)] = Field(default_factory=dict)
     terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = Field(default_factory=dict)
     moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = Field(default_factory=dict)
 
@@ -340,11 +348,12 @@ def parse(settings: Mapping[str, Any]) -> Config:
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     for name, stage in config.stages.items():
-        wrong = [term for term in stage.density if term not in config.density.terms]
+        kind, terms = config.density.kind, config.density.terms
+        wrong = [term for term in stage.density if term not in terms]
+        if wrong and not terms:
+            raise UserError(f"density.kind={kind} has no terms to weigh: leave them out with {name}.density=null")
         if wrong:
-            raise unknown(
-                f"term of density.kind={config.density.kind} in {name}.density", wrong[0], config.density.terms
-            )
+            raise unknown(f"term of density.kind={kind} in {name}.density", wrong[0], terms)
     return config
 
 

@@ -188,11 +188,12 @@ class Trainer:
 
     def _begin(self, leg: Leg) -> None:
         stage, state = leg.stage, self.state
-        self.streams.select(leg.restart)
+        self.streams.select(leg.streams)
         if leg.restart is not None:
             if self.course.trunk is None:
                 self.course.trunk = state.copy()
             state.restore(self.course.trunk)
+        if leg.fresh_heads:
             with gathered(state.module, write=True):
                 self.model.redraw_heads(self.streams.shared["head"])
         if stage.fresh_optimiser:
@@ -203,7 +204,7 @@ class Trainer:
         state.begin({name: term.begin() for name, term in stage.terms.items()}, averaged=stage.average > 0)
         self.walks.begin(stage)
         self.guard.begin(state.copy() if self.settings.guard.attempts and state.is_finite() else None)
-        self.course.begun = True
+        self.course.begin()
 
     def _end(self, leg: Leg) -> None:
         self.state.take_average()
