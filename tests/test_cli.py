@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from gedi import cli
-from gedi.runs import RunDirectory
+from gedi.directory import RunDirectory
 
 TINY = [
     *("--set", "data.n_train=300", "--set", "data.n_test=100", "--set", "stage1.iterations=20"),
@@ -206,7 +206,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(gedi, tmp_path, monkeypatch):
         if record["stage"] == "stage2" and record["iteration"] == 10:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 7)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 7)
     monkeypatch.setattr(RunDirectory, "append_metrics", stop_at_the_sixth_line)
     code, _, err = gedi("run", "circles", "--out", tmp_path / "cut", *TINY)
     assert code == 130

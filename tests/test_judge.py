@@ -8,9 +8,11 @@ import torch
 
 from gedi.config import override, parse
 from gedi.data import SHAPES, Dataset
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
 from gedi.judge import judge
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 SHORT = ("n_init=1", "sampling.buffer=500", "walk.steps=60", "stage1.iterations=150", "stage2.iterations=100")
 

@@ -10,10 +10,11 @@ import torch
 
 from gedi.config import override, parse
 from gedi.data import find_folder
+from gedi.fitting import prepare, train
 from gedi.methods import build_stages
 from gedi.presets import preset
 from gedi.rules import build_constraint
-from gedi.runs import assess_run, prepare, train
+from gedi.runs import assess_run
 from gedi.sampling import Box
 from gedi.views import CropAndColour
 

@@ -7,11 +7,11 @@ import torch
 
 from gedi.config import METHODS, Config, override, parse
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.methods import build_stages, langevin, with_method
 from gedi.parts import changes_nothing, check_method, parts_of, parts_table, training_of
 from gedi.presets import PRESETS, preset
 from gedi.rules import build_constraint
-from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.tables import TABLES, engine
 

@@ -12,9 +12,10 @@ from safetensors.torch import save_file
 from gedi import assess
 from gedi.config import METHODS as KNOWN
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, prepare
 from gedi.tables import TABLES, Cell, engine, images, write_table
 
 SIX = ("JEM", "Barlow", "SwAV", "no NF, 2 enc.", "no NF", "GEDI")

@@ -6,10 +6,10 @@ from typing import Any
 from calls import Called, Typed
 
 from gedi.config import Config, override, parse
+from gedi.fitting import prepare
 from gedi.methods import with_method
 from gedi.parts import check_method
 from gedi.presets import preset
-from gedi.runs import prepare
 from gedi.tables import write_table
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from calls import Called, Typed
 
 from gedi.config import parse
-from gedi.runs import prepare
+from gedi.fitting import prepare
 
 _BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n" for before, after in pairwise("abcdefghijklm")

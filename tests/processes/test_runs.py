@@ -11,13 +11,13 @@ import time
 
 import pytest
 
-from gedi.runs import RunDirectory
+from gedi.directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 # as `gedi`, with frequent checkpoints and without pictures; Fabric starts this very file again for the second process
 PROGRAM = """
 from gedi import cli, report, runs
-runs.CHECKPOINT_EVERY = 10
+fitting.CHECKPOINT_EVERY = 10
 report.write_report = lambda directory: directory.write("report.html", "drawn")
 cli.main()
 """
