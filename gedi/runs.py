@@ -304,7 +304,7 @@ class RunDirectory:
             if own is not None and config != own:
                 raise UserError("its settings are not those of config.yaml")
             box = Box(torch.tensor(built["low"]), torch.tensor(built["high"]))
-            if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low < box.high).all():
+            if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low <= box.high).all():
                 raise UserError(f"low and high must be the ends of a box of shape {shape}")
             check_training(config, shape, 1, built["clusters"])
             model = build_model(config, shape, built["clusters"], Streams(0), encoder)

@@ -4,14 +4,15 @@ import pytest
 import ranks
 import torch
 
+from gedi.processes import Processes
 from gedi.training.step import JointPass
 
 
 @pytest.fixture(scope="module", params=["ddp", "fsdp", "ddp, two encoders"])
 def both(request, two):
     strategy, _, second = request.param.partition(", ")
-    stage, model = ranks.stage_and_model(bool(second))
-    alone = ranks.gradients_of_terms(JointPass(model), model, stage, ranks.whole_batch())
+    stage, model = ranks.stage_and_model(bool(second), Processes())
+    alone = ranks.gradients_of_terms(JointPass(model), model, stage, ranks.whole_batch(bool(second)))
     return alone, two(ranks.compare_gradients, strategy, bool(second))
 
 
