@@ -4,6 +4,8 @@ import pytest
 import ranks
 import torch
 
+from gedi.objectives.objective import Objective
+from gedi.parts import kinds
 from gedi.processes import Processes
 from gedi.training.step import JointPass
 
@@ -42,3 +44,9 @@ def test_processes_agree_and_a_failure_of_the_first_ends_all(two):
     first, second = two(ranks.collectives)
     assert first["outcome"] == "ZeroDivisionError"
     assert second["outcome"] == "EndedElsewhere"
+
+
+def test_every_kind_of_term_is_compared():
+    stage, _ = ranks.stage_and_model(False, Processes())
+    assert {term.kind for term in stage.terms.values()} == set(kinds("gedi.objectives", Objective))
+    assert set(stage.density_weights) == set(stage.density.terms)
