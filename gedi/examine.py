@@ -45,8 +45,10 @@ from gedi.measures.measure import seen_of
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.names import PARTS, Recipe
 from gedi.nn import Model, ResNet8
+from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box
+from gedi.training.tree import of_this
 
 Record = dict[str, Any]
 _READ = 10_000  # images of each part of a set in shards, where no limit is given
@@ -163,9 +165,10 @@ def _samples(
     some = spread(len(data.test), max(n, 2)) if is_sharded(data.test) else slice(max(n, 2))  # shards may be sorted
     real = _as_pictures(data.test[some], pixels)
     kinds = {"fresh": config.density.bind(Place(box, box)).sample(model, n, generator)}
-    state = directory.load_checkpoint(partial(_check_chains, data.test.shape[1:]))
-    if state is not None:
-        kinds["buffer"] = state["chains"][:n]
+    state = directory.load_checkpoint(partial(_check_kept, config, data.test.shape[1:]))
+    kept = None if state is None else _kept(config, state)
+    if kept is not None:
+        kinds["buffer"] = kept[:n]
     figures: Record = {"network": network.name, "standard": network.standard, "samples": n}
     for kind, fake in kinds.items():
         pictures = _as_pictures(fake, pixels)
@@ -175,9 +178,22 @@ def _samples(
     return figures
 
 
-def _check_chains(shape: Sequence[int], state: Record) -> None:
-    chains = state.get("chains")
-    if not isinstance(chains, Tensor) or chains.shape[1:] != torch.Size(shape):
+def _kept(config: Config, state: Record) -> Tensor | None:
+    """Samples that training left in a checkpoint; None where the density keeps none."""
+    if "chains" in state:  # as gedi 0.1 wrote it
+        chains: Tensor = state["chains"]
+        return chains
+    kept = config.density.kept(of_this(state["state"]["density"], Processes()))
+    return None if kept is None else kept.rows
+
+
+def _check_kept(config: Config, shape: Sequence[int], state: Record) -> None:
+    try:
+        kept = _kept(config, state)
+        fits = kept is None or kept.shape[1:] == torch.Size(shape)
+    except (LookupError, TypeError, AttributeError):  # a file may hold anything
+        fits = False
+    if not fits:
         raise Unusable("holds no chains of this run's images")
 
 

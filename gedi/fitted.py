@@ -246,7 +246,7 @@ def _tensor_of(points: Any) -> Tensor:
 def _built(about: Record, encoder: nn.Module | None) -> Fitted:
     config, shape, clusters = parse(about["config"]), tuple(about["shape"]), about["clusters"]
     box = Box(torch.tensor(about["low"]), torch.tensor(about["high"]))
-    if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low < box.high).all():
+    if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low <= box.high).all():
         raise UserError(f"low and high must be the ends of a box of shape {shape}")
     check_training(config, shape, 1, clusters)
     model = build_model(config, shape, clusters, Streams(0), encoder)

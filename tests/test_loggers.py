@@ -34,7 +34,7 @@ def run(path, *wishes):
 def test_tensorboard_has_every_logged_figure_at_its_iteration_of_the_whole_run(tmp_path):
     records = run(tmp_path / "run", "tensorboard")
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
-    for name in ("stage1/generative", "stage2/cluster_walk"):
+    for name in ("stage1/generative", "stage2/swapped_walk"):
         stage, figure = name.split("/")
         expected = [record[figure] for record in records if record["stage"] == stage and figure in record]
         assert [event.value for event in events.Scalars(name)] == pytest.approx(expected)

@@ -8,19 +8,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from gedi.building import walk_settings
 from gedi.config import override, parse
 from gedi.data import Dataset
-from gedi.directory import RunDirectory
-from gedi.fitting import prepare
-from gedi.methods import walk_settings
 from gedi.presets import preset
 from gedi.report import figures, write_report
-from gedi.runs import execute
+from gedi.runs import RunDirectory, execute, prepare
 from gedi.sampling import Box
-from gedi.training.step import walk_from
 
 TINY = (
-    "n_init=1", "stage1.iterations=3", "stage2.iterations=3", "sampling.buffer=200", "walk.steps=5", "model.clusters=2",
+    "n_init=1", "stage1.iterations=3", "stage2.iterations=3", "density.buffer=200", "walk.steps=5", "model.clusters=2",
 )  # fmt: skip
 
 
@@ -56,19 +53,6 @@ def test_the_points_of_the_run_are_drawn_and_nothing_is_read_again(finish, monke
     assert torch.equal(seen["clusters found"][0], data.test)
 
 
-def test_clusters_are_drawn_in_the_colours_of_the_classes_they_match(finish, monkeypatch):
-    directory = finish(mine(labelled=True))
-    path, seen = directory.path / "model" / "points.safetensors", {}
-    kept = load_file(path)
-    save_file(kept | {"shown": 1 - kept["shown_labels"]}, path)  # right, by other names
-    results = directory.results()
-    del results["checksums"]
-    (directory.path / "results.json").write_text(json.dumps(results))
-    monkeypatch.setattr(figures, "scatter", lambda ax, x, y, title, box: seen.update({title: y}))
-    write_report(directory)
-    assert torch.equal(seen["clusters found"], seen["test data, true classes"])
-
-
 def test_of_many_points_some_are_kept_with_their_clusters(finish, monkeypatch):
     monkeypatch.setattr("gedi.assess.READ", 30)
     data = mine(labelled=True)
@@ -95,7 +79,7 @@ def test_the_landscape_draws_walks_as_they_are_trained():
     _, axes = figures.new_figure(1)
     figures.landscape(axes[0], energy, box, walk, starts, "ring")
     drawn = [line.get_xydata() for line in axes[0].lines if len(line.get_xydata()) > 1]
-    paths = walk_from(walk, energy, starts, torch.Generator().manual_seed(0), every=1)
+    paths = walk(energy, starts, torch.Generator().manual_seed(0), every=1)
     for i, line in enumerate(drawn):
         np.testing.assert_allclose(line, paths[:, i].numpy(), atol=1e-6)
     assert len(drawn) == 2
@@ -112,16 +96,12 @@ def test_the_page_begins_with_the_verdict(finish):
         assert reason.replace("'", "&#39;") in body
     assert "Do samples fit the test data?" in page
     assert "genuine" not in page
-    rests = page[page.index("What the verdict rests on") : page.index("Figures on the test set")]
-    assert rests.count('<td class="muted">') == len(found["checks"])
-    assert '<td class="muted"></td>' not in rests  # every figure is explained
 
 
 def test_a_run_of_an_earlier_version_still_has_a_page(finish):
     directory = finish(mine())
     results = directory.results()
-    for later in ("verdict", "checksums", "fingerprint"):
-        del results[later]
+    del results["verdict"], results["checksums"]
     (directory.path / "results.json").write_text(json.dumps(results))
     path = directory.path / "model" / "points.safetensors"
     save_file({name: x.clone() for name, x in load_file(path).items() if name in ("predicted", "samples")}, path)
