@@ -133,7 +133,7 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
     """A file's rows, a fifth of them for the test; groups of rows stay together."""
     d = config.data
     if d.path is None:
-        raise UserError("data.name=file needs data.path, a .npy, .npz or .csv file")
+        raise UserError("data.name=file needs data.path, the .npy, .npz, .csv, .tsv or .parquet file to read")
     table = load_points(d.path, Wishes(d.label, d.id, d.drop, d.delimiter))
     x, y = table.points, table.labels
     size = d.group_size

@@ -127,7 +127,7 @@ def test_only_the_standard_network_gives_a_figure_called_fid(run, monkeypatch):
 
 
 def test_a_file_of_inception_that_is_not_there_is_refused(run):
-    with pytest.raises(UserError, match="the Inception file must exist"):
+    with pytest.raises(UserError, match="inception must name a file of weights"):
         evaluate_run(run, parts=["fid"], inception="nowhere.pth")
 
 
@@ -288,7 +288,7 @@ def test_the_program_evaluates_and_draws_again(gedi, run):
         (("--part", "prob"), "did you mean 'probe'"),
         (("--probe", "sdg"), "did you mean 'sgd'"),
         (("--ood", "cifar-10"), "did you mean 'cifar10'"),
-        (("--inception", "nowhere.pth", "--part", "fid"), "the Inception file must exist"),
+        (("--inception", "nowhere.pth", "--part", "fid"), "inception must name a file of weights"),
     ],
 )
 def test_a_mistake_is_one_line_and_code_2(gedi, run, options, message):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gedi import cli
+from gedi import cli, report
 from gedi.config import override, parse
 from gedi.errors import UserError
 from gedi.presets import PRESETS, preset
@@ -51,7 +51,7 @@ def run(finished, tmp_path):
 
 @pytest.fixture
 def gedi(monkeypatch, capsys):
-    monkeypatch.setattr("gedi.cli.write_report", lambda directory: directory.write("report.html", "drawn"))
+    monkeypatch.setattr("gedi.report.write_report", lambda directory: directory.write("report.html", "drawn"))
 
     def call(*args):
         monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
@@ -83,7 +83,7 @@ def program(args, output, begun, go):
         go.wait(60)
 
     RunDirectory.append_metrics = pause
-    cli.write_report = lambda directory: directory.write("report.html", "drawn")
+    report.write_report = lambda directory: directory.write("report.html", "drawn")
     sys.argv = ["gedi", "run", "circles", *args, *OPTIONS]
     cli.main()
 
@@ -191,7 +191,7 @@ def table(tmp_path):
     ],
     ids=["fewer rows", "another column", "another order", "another row"],
 )
-def test_data_that_changed_are_told_by_resume_and_by_report(gedi, table, tmp_path, monkeypatch, change, says):
+def test_data_that_changed_are_told_by_resume_and_never_drawn(gedi, table, tmp_path, monkeypatch, change, says):
     rows, path, words = table
     assert gedi(*words)[0] == 0
     results = RunDirectory(tmp_path / "run").results()
@@ -199,12 +199,17 @@ def test_data_that_changed_are_told_by_resume_and_by_report(gedi, table, tmp_pat
     assert gedi(*words, "--resume")[0] == 0  # nothing changed yet
     np.save(path, change(rows))
     before = contents(tmp_path / "run")
-    monkeypatch.setattr("gedi.cli.write_report", write_report)
-    for code, out, err in (gedi(*words, "--resume"), gedi("report", tmp_path / "run")):
-        assert (code, out) == (2, "")
-        assert says in err
-        assert len(err.splitlines()) == 1
+    code, out, err = gedi(*words, "--resume")
+    assert (code, out) == (2, "")
+    assert says in err
+    assert len(err.splitlines()) == 1
     assert contents(tmp_path / "run") == before
+    kept = load_file(tmp_path / "run" / "model" / "points.safetensors")["test"]
+    drawn = []
+    monkeypatch.setattr("gedi.report.figures.scatter", lambda ax, points, *rest: drawn.append(points))
+    monkeypatch.setattr("gedi.report.write_report", write_report)
+    assert gedi("report", tmp_path / "run")[0] == 0
+    assert torch.equal(drawn[0], kept)  # a report draws the points of the run, whatever became of the file
 
 
 def test_a_run_that_kept_no_fingerprint_goes_on_and_says_so(gedi, run, capsys):
@@ -361,7 +366,7 @@ def test_a_log_that_is_being_written_is_read_up_to_its_last_whole_line(run):
 
 def test_the_default_directory_lies_in_runs_whatever_the_preset():
     for name in [*PRESETS, "toy"]:
-        path = default_directory(parse({"preset": name, "method": "../../no nf"}))
+        path = default_directory(parse({"preset": name, "method": "no NF"}))
         assert path.parent == Path("runs")
         assert path.name == f"{name}-no-nf-seed0"
 

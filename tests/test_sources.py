@@ -134,7 +134,9 @@ def test_a_folder_without_images_and_a_file_of_another_kind_are_told(tmp_path):
         loaded("data.name=images", f"data.path={tmp_path / 'empty'}")
     with pytest.raises(UserError, match=r"data\.path must end in \.npy or \.npz, got 'images\.csv'"):
         loaded("data.name=images", f"data.path={tmp_path / 'images.csv'}")
-    with pytest.raises(UserError, match=r"data\.name=file needs data\.path, a \.npy, \.npz or \.csv file"):
+    with pytest.raises(
+        UserError, match=r"data\.name=file needs data\.path, the \.npy, \.npz, \.csv, \.tsv or \.parquet file"
+    ):
         load_data(Config(data=DataConfig(name="file")), Streams(0))
 
 

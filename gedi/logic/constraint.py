@@ -115,7 +115,7 @@ class Constraint:
         domains: Sequence[Domain],
         *,
         time_limit: float = 60.0,
-        size_limit: int = 1_000_000,
+        size_limit: float = 1_000_000,
         memory_limit: float = 2.0,
     ) -> "Constraint":
         """A rule in Python: called with one value for each variable, it says whether they fit together.
@@ -160,7 +160,7 @@ class Constraint:
         domain: Domain | Sequence[Domain],
         *,
         time_limit: float = 60.0,
-        size_limit: int = 1_000_000,
+        size_limit: float = 1_000_000,
         memory_limit: float = 2.0,
     ) -> "Constraint":
         """A rule that reads its n variables one after another with a small memory.
@@ -198,7 +198,7 @@ class Constraint:
         variables: int | Sequence[int | Domain] | None = None,
         *,
         time_limit: float = 60.0,
-        size_limit: int = 1_000_000,
+        size_limit: float = 1_000_000,
         memory_limit: float = 2.0,
     ) -> "Constraint":
         """Clauses in the numbering of DIMACS: a list of lists, DIMACS text, or a file.
@@ -260,7 +260,7 @@ class Constraint:
         variables: Sequence[str] | None = None,
         allow: Collection[str] | str = (),
         time_limit: float = 60.0,
-        size_limit: int = 1_000_000,
+        size_limit: float = 1_000_000,
         memory_limit: float = 2.0,
     ) -> "Constraint":
         """A ProbLog program with neural annotated disjunctions ``nn(net,[X],Y,[...]) :: p(X,Y).``
@@ -461,6 +461,7 @@ class Constraint:
             other: over the same variables.
             time_limit: seconds.
             size_limit: nodes of the largest structure on the way.
+            memory_limit: gigabytes beyond what is in use.
 
         Example:
             >>> rising = Constraint.from_predicate(lambda a, b: a < b, [range(5)] * 2)

@@ -173,9 +173,7 @@ REPORTS = [
     _report("settings cut", cut("config.yaml"), "config.yaml"),
     _report("settings empty", holds("config.yaml", ""), "must hold sections and keys"),
     _report("settings of no text", holds("config.yaml", bytes(range(256))), "cannot be read as YAML"),
-    _report(
-        "settings of other data", holds("config.yaml", "data: {name: moons}\n"), "are not those of config.yaml"
-    ),
+    _report("settings of other data", holds("config.yaml", "data: {name: moons}\n"), "are not those of config.yaml"),
     _report("results gone", gone("results.json"), "has no results yet"),
     _report("results empty", holds("results.json", ""), "results.json' cannot be used: it is no JSON"),
     _report("results cut", cut("results.json"), "it is no JSON"),
@@ -241,9 +239,7 @@ REPORTS = [
     _report("a bit of the points", flipped(POINTS, 0.9), "checksum is not the one kept"),
     _report("points without clusters", points(lambda p: p.pop("predicted")), "it holds no predicted"),
     _report("points without samples", points(lambda p: p.pop("samples")), "it holds no samples"),
-    _report(
-        "too few clusters", points(lambda p: p.update(shown=p["shown"][:5].clone())), "one cluster for each"
-    ),
+    _report("too few clusters", points(lambda p: p.update(shown=p["shown"][:5].clone())), "one cluster for each"),
 ]
 EVALUATIONS = [
     Typed(f"{name}, evaluated", "evaluate run", says, {"run": copied(damage, of=finished_on_images)})
