@@ -41,12 +41,13 @@ from gedi.footprint import check_data, check_training
 from gedi.judge import judge
 from gedi.loggers import figures
 from gedi.logic import Constraint
-from gedi.methods import has_clusters, has_density, with_method
+from gedi.methods import has_clusters, has_density, method_of, with_method
 from gedi.nn import Model
 from gedi.nn.compiled import compile_encoder
 from gedi.presets import check_preset
 from gedi.processes import Processes
 from gedi.random import Streams
+from gedi.renamed import VERSION, VERSION_KEY, renamed_tensors, written_by_0_1
 from gedi.rules import build_constraint, check_constraint
 from gedi.run_files import (
     Evaluation,
@@ -135,6 +136,8 @@ class RunDirectory:
             if resume:
                 say(f"{str(self.path)!r} holds no run yet: it starts anew")
             return False
+        if written_by_0_1(load_settings(self.path / "config.yaml")):
+            raise _too_old(self.path)
         if self.config() != config:
             raise UserError(f"--resume needs the settings the run began with: see {str(self.path / 'config.yaml')!r}")
         return True
@@ -276,7 +279,7 @@ class RunDirectory:
             "clusters": prepared.clusters,
             "low": prepared.box.low.tolist(),
             "high": prepared.box.high.tolist(),
-            "config": prepared.method_config.model_dump(mode="json"),
+            "config": {VERSION_KEY: VERSION, **_plain(prepared.method_config)},
             "own_encoder": prepared.own_encoder,
             "checksum": checksum,
         }
@@ -301,7 +304,9 @@ class RunDirectory:
         own = with_method(self.config()) if (self.path / "config.yaml").is_file() else None
         try:
             config, shape = parse(built["config"]), tuple(built["shape"])
-            if own is not None and config != own:
+            # what a method changed, 0.1 wrote down otherwise
+            comparable = config.method == "gedi" or not written_by_0_1(built["config"])
+            if own is not None and comparable and config != own:
                 raise UserError("its settings are not those of config.yaml")
             box = Box(torch.tensor(built["low"]), torch.tensor(built["high"]))
             if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low < box.high).all():
@@ -312,7 +317,7 @@ class RunDirectory:
             refuse(path, str(error).splitlines()[0])
         tensors = read_tensors(weights, built.get("checksum"))
         try:
-            model.load_state_dict(tensors)
+            model.load_state_dict(renamed_tensors(tensors))
         except RuntimeError:  # whose message has a line for each tensor
             refuse(weights, f"its weights are not those of the network in {path.name}")
         return model.eval(), box
@@ -341,6 +346,7 @@ class RunDirectory:
 
 def default_directory(config: Config) -> Path:
     """Where a run goes that is not told where: a folder in ``runs``, as no name in it can lead elsewhere."""
+    method_of(config)
     return Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
 
 
@@ -581,7 +587,7 @@ def _begin(prepared: Prepared, directory: RunDirectory) -> tuple[Record, Record 
         raise UserError(f"{str(directory.path)!r} holds a run with other settings: choose another directory")
     found = directory.check_data(prepared.data)
     known = directory.fingerprint() is not None
-    state = directory.load_checkpoint(partial(_check_state, prepared))
+    state = directory.load_checkpoint(partial(_check_state, prepared, directory.path))
     logged = 0 if state is None else state["logged"]
     directory.check_metrics(logged)
     if not begun:
@@ -596,14 +602,16 @@ def _begin(prepared: Prepared, directory: RunDirectory) -> tuple[Record, Record 
     return found, state
 
 
-def _check_state(prepared: Prepared, state: Record) -> None:
+def _check_state(prepared: Prepared, path: Path, state: Record) -> None:
     """A checkpoint must be of this very run."""
+    if {"leg", "chains", "model"} <= set(state):
+        raise _too_old(path)
     try:
         for name, kind in (("logged", int), ("spent", float)):
             if not isinstance(state.get(name), kind):
                 raise Misfit(f"lacks {name!r}, as another version of gedi may have written it")
         own = _plain(prepared.config)
-        if state.get("config", own) != own:  # checkpoints of 0.1.0 do not say
+        if state.get("config") != own:
             raise Misfit("is of a run with other settings")
         if state["logged"] < 0 or not 0 <= state["spent"] < math.inf:
             raise Misfit("has a wrong 'logged' or 'spent'")
@@ -612,6 +620,13 @@ def _check_state(prepared: Prepared, state: Record) -> None:
         raise Unusable(str(error)) from None
     except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:  # of a kind that none foresaw
         raise Unusable("does not fit this run") from error
+
+
+def _too_old(path: Path) -> UserError:
+    return UserError(
+        f"the run in {str(path)!r} is of gedi 0.1, which this version cannot go on with: finish it with 0.1, or start "
+        f"anew with --overwrite or another --out"
+    )
 
 
 def _plain(config: Config) -> Record:
