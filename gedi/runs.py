@@ -357,7 +357,11 @@ def say(text: str) -> None:
 
 def load_config(path: str | Path) -> Config:
     """A config from a YAML file."""
-    return parse(load_settings(path))
+    settings = load_settings(path)
+    try:
+        return parse(settings)
+    except UserError as error:
+        raise UserError(f"{str(path)!r} cannot be used: {error}") from None
 
 
 def load_settings(path: str | Path) -> dict[str, Any]:
