@@ -186,7 +186,7 @@ def _named_parts(room: str, base: type[Any]) -> tuple[BeforeValidator, PlainSeri
     return BeforeValidator(read), PlainSerializer(written)
 
 
-def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
+def _part(name: str, value: Any, room: str, base: type[Any], called: str | None = None) -> Any:
     if isinstance(value, base):
         return value
     if not isinstance(value, Mapping):
@@ -195,7 +195,7 @@ def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
     try:
         return cls.model_validate({key: setting for key, setting in value.items() if key != "kind"})
     except ValidationError as error:
-        raise _one_line(error, cls, name) from None
+        raise _one_line(error, cls, called or name) from None
 
 
 def _paths_joined(given: Mapping[str, Any], room: str, base: type[Any]) -> dict[str, Any]:
@@ -322,6 +322,14 @@ class Config(Section):
         written: dict[str, Any] = handler(self)
         return {**{key: value for key, value in written.items() if key != "stages"}, **written["stages"]}
 
+    @field_validator("parts")
+    @classmethod
+    def _known(cls, parts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What no term of the run uses must be right too: it is a typing error otherwise."""
+        for kind, settings in _paths_joined(parts, "gedi.objectives", Objective).items():
+            _part(kind, {"weight": 0, **settings}, "gedi.objectives", Objective, f"parts.{kind}")
+        return parts
+
     @field_validator("method", mode="before")
     @classmethod
     def _spelling(cls, value: Any) -> Any:
@@ -380,6 +388,8 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         {'walk': {'steps': 5}, 'method': 'swav'}
     """
     changed = renamed(settings)
+    if isinstance(changed.get("density"), dict):
+        changed["density"].setdefault("kind", EnergyDensity.kind)
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():

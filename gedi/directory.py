@@ -18,10 +18,10 @@ from gedi.config import Config, parse
 from gedi.data import Dataset, differences, fingerprint
 from gedi.errors import UserError
 from gedi.fitted import Fitted
-from gedi.methods import has_density, with_method
+from gedi.methods import has_density, method_of, with_method
 from gedi.processes import Processes
 from gedi.random import Streams
-from gedi.renamed import VERSION_KEY
+from gedi.renamed import VERSION_KEY, written_by_0_1
 from gedi.run_files import (
     Evaluation,
     Fingerprint,
@@ -202,13 +202,24 @@ def _goes_on(directory: RunDirectory, config: Config, resume: bool, overwrite: b
         if resume:
             say(f"{str(path)!r} holds no run yet: it starts anew")
         return False
+    if written_by_0_1(load_settings(path / "config.yaml")):
+        raise too_old(path)
     if directory.config() != config:
         raise UserError(f"--resume needs the settings the run began with: see {str(path / 'config.yaml')!r}")
     return True
 
 
+def too_old(path: Path) -> UserError:
+    """What to say of a run that cannot go on."""
+    return UserError(
+        f"the run in {str(path)!r} is of gedi 0.1, which this version cannot go on with: finish it with 0.1, or start "
+        f"anew with --overwrite or another --out"
+    )
+
+
 def default_directory(config: Config) -> Path:
     """Where a run goes that is not told where: a folder in ``runs``, as no name in it can lead elsewhere."""
+    method_of(config)
     return Path("runs") / f"{config.preset}-{config.method}-seed{config.seed}"
 
 
@@ -219,7 +230,11 @@ def say(text: str) -> None:
 
 def load_config(path: str | Path) -> Config:
     """A config from a YAML file."""
-    return parse(load_settings(path))
+    settings = load_settings(path)
+    try:
+        return parse(settings)
+    except UserError as error:
+        raise UserError(f"{str(path)!r} cannot be used: {error}") from None
 
 
 def load_settings(path: str | Path) -> dict[str, Any]:

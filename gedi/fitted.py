@@ -20,7 +20,7 @@ from gedi.footprint import check_training
 from gedi.methods import has_clusters, has_density
 from gedi.nn import Model
 from gedi.random import Streams
-from gedi.renamed import VERSION, renamed_weights
+from gedi.renamed import VERSION, renamed_tensors
 from gedi.run_files import Shape, checksum_of, read_json, read_tensors, refuse
 from gedi.sampling import Box
 from gedi.score import score
@@ -163,7 +163,7 @@ class Fitted:
             refuse(path, str(error).splitlines()[0])
         tensors = read_tensors(weights, about.get("checksum"))
         try:
-            fitted.model.load_state_dict(renamed_weights(tensors))
+            fitted.model.load_state_dict(renamed_tensors(tensors))
         except RuntimeError:  # whose message has a line for each tensor
             refuse(weights, f"its weights are not those of the network in {path.name}")
         return fitted

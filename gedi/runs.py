@@ -7,11 +7,12 @@ import platform
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gedi.checkpoints import Unusable
 from gedi.config import Config, to_yaml
-from gedi.directory import RunDirectory, say
+from gedi.directory import RunDirectory, say, too_old
 from gedi.errors import DivergenceError, EndedElsewhere, UserError
 from gedi.evaluation import density_check
 from gedi.fitted import Fitted
@@ -143,7 +144,7 @@ def _begin(prepared: Prepared, directory: RunDirectory) -> tuple[Record, Record 
         raise UserError(f"{str(directory.path)!r} holds a run with other settings: choose another directory")
     found = directory.check_data(prepared.data)
     known = directory.fingerprint() is not None
-    state = directory.load_checkpoint(partial(_check_state, prepared))
+    state = directory.load_checkpoint(partial(_check_state, prepared, directory.path))
     logged = 0 if state is None else state["logged"]
     check_lines(directory.path / "metrics.jsonl", logged)
     if not begun:
@@ -158,14 +159,11 @@ def _begin(prepared: Prepared, directory: RunDirectory) -> tuple[Record, Record 
     return found, state
 
 
-def _check_state(prepared: Prepared, state: Record) -> None:
+def _check_state(prepared: Prepared, path: Path, state: Record) -> None:
     """A checkpoint must be of this very run."""
+    if VERSION_KEY not in state and {"leg", "chains", "model"} <= set(state):
+        raise too_old(path)
     try:
-        if state.get(VERSION_KEY) != VERSION:
-            raise Misfit(
-                "is of gedi 0.1, whose trainings this version cannot go on with: finish it with gedi 0.1, or start "
-                "anew with --overwrite"
-            )
         for name, kind in (("logged", int), ("spent", float)):
             if not isinstance(state.get(name), kind):
                 raise Misfit(f"lacks {name!r}, as another version of gedi may have written it")
