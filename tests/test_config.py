@@ -5,9 +5,9 @@ import yaml
 
 from gedi.config import override, parse, to_yaml
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.methods import METHODS, with_method
 from gedi.presets import PRESETS, completed, preset
-from gedi.runs import prepare
 from gedi.settings import merge
 from gedi.trained import changes_nothing
 
@@ -104,7 +104,9 @@ def test_what_does_not_fit_together_is_said_in_one_line_before_training(settings
 
 def test_overrides_reach_one_value_and_leave_the_rest():
     plain = parse(preset("circles"))
-    config = parse(override(preset("circles"), ["stage2.terms.swapped_walk.weight=2", "walk=radial", "data.noise=1e-1"]))
+    config = parse(
+        override(preset("circles"), ["stage2.terms.swapped_walk.weight=2", "walk=radial", "data.noise=1e-1"])
+    )
     assert config.stage2.terms["swapped_walk"].weight == 2
     assert config.stage2.terms["swapped_walk"].look == "walk"
     assert config.stage2.terms["swapped"] == plain.stage2.terms["swapped"]
