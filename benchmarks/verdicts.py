@@ -17,7 +17,9 @@ import torch
 from gedi.config import override, parse
 from gedi.data import SHAPES
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare, versions
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
+from gedi.runs import execute, versions
 
 
 def unequal(rng, n=6000, share=0.9):

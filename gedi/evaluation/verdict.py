@@ -88,7 +88,7 @@ CHECKS = (
         "walks_connect", "clusters", 0.9, None, True,
         "Walks connect only {value:.0%} of a cluster's own points, less than {limit:.0%}: the cluster is several, the "
         "density is in pieces, or the walks are too short, and another grouping of the pieces would look as good. "
-        "Another number of clusters, more points, a wider blur (stage1.denoising) or longer walks (walk.steps) may "
+        "Another number of clusters, more points, a wider blur (density.width) or longer walks (walk.steps) may "
         "mend it.",
         "Walks connect at least {value:.0%} of every cluster's own points.",
         proof=True,
