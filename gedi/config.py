@@ -22,7 +22,7 @@ from gedi.errors import UserError, unknown
 from gedi.moves.move import Move
 from gedi.names import KnownImages, Shape
 from gedi.objectives.objective import Objective
-from gedi.parts import find, kinds, path_of
+from gedi.parts import allow, find, kinds, path_of
 from gedi.presets.toy import TOY
 from gedi.renamed import VERSION, VERSION_KEY, renamed
 from gedi.settings import (
@@ -186,7 +186,7 @@ def _named_parts(room: str, base: type[Any]) -> tuple[BeforeValidator, PlainSeri
     return BeforeValidator(read), PlainSerializer(written)
 
 
-def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
+def _part(name: str, value: Any, room: str, base: type[Any], called: str | None = None) -> Any:
     if isinstance(value, base):
         return value
     if not isinstance(value, Mapping):
@@ -195,7 +195,7 @@ def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
     try:
         return cls.model_validate({key: setting for key, setting in value.items() if key != "kind"})
     except ValidationError as error:
-        raise _one_line(error, cls, name) from None
+        raise _one_line(error, cls, called or name) from None
 
 
 def _paths_joined(given: Mapping[str, Any], room: str, base: type[Any]) -> dict[str, Any]:
@@ -322,6 +322,14 @@ class Config(Section):
         written: dict[str, Any] = handler(self)
         return {**{key: value for key, value in written.items() if key != "stages"}, **written["stages"]}
 
+    @field_validator("parts")
+    @classmethod
+    def _known(cls, parts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What no term of the run uses must be right too: it is a typing error otherwise."""
+        for kind, settings in _paths_joined(parts, "gedi.objectives", Objective).items():
+            _part(kind, {"weight": 0, **settings}, "gedi.objectives", Objective, f"parts.{kind}")
+        return parts
+
     @field_validator("method", mode="before")
     @classmethod
     def _spelling(cls, value: Any) -> Any:
@@ -380,6 +388,8 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         {'walk': {'steps': 5}, 'method': 'swav'}
     """
     changed = renamed(settings)
+    if isinstance(changed.get("density"), dict):
+        changed["density"].setdefault("kind", EnergyDensity.kind)
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
@@ -388,8 +398,19 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
+        _allow_what_is_typed(key.split("."), value)
         changed = merge(changed, renamed(_nest(key.split("."), value)))
     return changed
+
+
+def _allow_what_is_typed(path: Sequence[str], value: Any) -> None:
+    """Whoever types the import path of a part trusts it; a file's word is not enough."""
+    if path[-1] == "kind" and isinstance(value, str) and "." in value:
+        allow(value)
+    if (
+        _is_stage(path[0]) and path[1:2] in (["terms"], ["moves"]) and len(path) >= 5
+    ):  # stage, terms, package, class, key
+        allow(path[2])
 
 
 def to_yaml(config: Config) -> str:

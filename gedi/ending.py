@@ -18,6 +18,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -187,14 +188,20 @@ def ended_with_this_one() -> Iterator[None]:
 @contextmanager
 def ctrl_c_held() -> Iterator[None]:
     """Ctrl-C waits until the end of this block; processes started in it never see one, as their parent ends them."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
+    # the mask is for this thread and what it starts; where there are others, they catch it, and the handler is told
+    held: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+    if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _importing(frame: FrameType | None) -> bool:

@@ -13,12 +13,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gedi import cli
+from gedi import cli, report
 from gedi.config import override, parse
+from gedi.directory import RunDirectory, default_directory
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import PRESETS, preset
 from gedi.report import write_report
-from gedi.runs import RunDirectory, default_directory, execute, prepare, train
+from gedi.runs import execute
 from gedi.training.restoring import refuse_misfit
 
 TINY = [
@@ -38,7 +40,7 @@ def finished(tmp_path_factory):
     """A finished run with two checkpoints."""
     directory = RunDirectory.create(tmp_path_factory.mktemp("run") / "run")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gedi.runs.CHECKPOINT_EVERY", 5)
+        patched.setattr("gedi.fitting.CHECKPOINT_EVERY", 5)
         execute(tiny(), directory)
     return directory
 
@@ -51,7 +53,7 @@ def run(finished, tmp_path):
 
 @pytest.fixture
 def gedi(monkeypatch, capsys):
-    monkeypatch.setattr("gedi.cli.write_report", lambda directory: directory.write("report.html", "drawn"))
+    monkeypatch.setattr("gedi.report.write_report", lambda directory: directory.write("report.html", "drawn"))
 
     def call(*args):
         monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
@@ -83,7 +85,7 @@ def program(args, output, begun, go):
         go.wait(60)
 
     RunDirectory.append_metrics = pause
-    cli.write_report = lambda directory: directory.write("report.html", "drawn")
+    report.write_report = lambda directory: directory.write("report.html", "drawn")
     sys.argv = ["gedi", "run", "circles", *args, *OPTIONS]
     cli.main()
 
@@ -159,7 +161,7 @@ def test_a_failed_run_lets_go_of_the_directory(run, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("gedi.runs.train", fail)
+        patched.setattr("gedi.fitting.train", fail)
         with pytest.raises(KeyboardInterrupt):
             execute(tiny(), run)
     with RunDirectory(run.path).held():
@@ -191,7 +193,7 @@ def table(tmp_path):
     ],
     ids=["fewer rows", "another column", "another order", "another row"],
 )
-def test_data_that_changed_are_told_by_resume_and_by_report(gedi, table, tmp_path, monkeypatch, change, says):
+def test_data_that_changed_are_told_by_resume_and_never_drawn(gedi, table, tmp_path, monkeypatch, change, says):
     rows, path, words = table
     assert gedi(*words)[0] == 0
     results = RunDirectory(tmp_path / "run").results()
@@ -199,12 +201,17 @@ def test_data_that_changed_are_told_by_resume_and_by_report(gedi, table, tmp_pat
     assert gedi(*words, "--resume")[0] == 0  # nothing changed yet
     np.save(path, change(rows))
     before = contents(tmp_path / "run")
-    monkeypatch.setattr("gedi.cli.write_report", write_report)
-    for code, out, err in (gedi(*words, "--resume"), gedi("report", tmp_path / "run")):
-        assert (code, out) == (2, "")
-        assert says in err
-        assert len(err.splitlines()) == 1
+    code, out, err = gedi(*words, "--resume")
+    assert (code, out) == (2, "")
+    assert says in err
+    assert len(err.splitlines()) == 1
     assert contents(tmp_path / "run") == before
+    kept = load_file(tmp_path / "run" / "model" / "points.safetensors")["test"]
+    drawn = []
+    monkeypatch.setattr("gedi.report.figures.scatter", lambda ax, points, *rest: drawn.append(points))
+    monkeypatch.setattr("gedi.report.write_report", write_report)
+    assert gedi("report", tmp_path / "run")[0] == 0
+    assert torch.equal(drawn[0], kept)  # a report draws the points of the run, whatever became of the file
 
 
 def test_a_run_that_kept_no_fingerprint_goes_on_and_says_so(gedi, run, capsys):
@@ -260,7 +267,7 @@ def test_a_checkpoint_that_is_whole_but_does_not_fit_is_passed_over_and_said(ged
 
 
 def test_every_state_of_a_healthy_training_fits(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 1)
     states = []
     train(tiny(), lambda state: states.append(state))
     assert len(states) == 6 + 2 * 6
@@ -271,7 +278,7 @@ def test_every_state_of_a_healthy_training_fits(tmp_path, monkeypatch):
 
 def test_the_first_checkpoint_comes_early_and_the_next_ones_wait_longer(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("gedi.runs.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("gedi.fitting.time.monotonic", lambda: clock[0])
     prepared, saved = tiny("stage1.iterations=200", "log_every=1000"), []
     step = prepared.trainer.step
 
@@ -290,7 +297,7 @@ def test_the_first_checkpoint_comes_early_and_the_next_ones_wait_longer(monkeypa
 
 def test_a_step_of_a_minute_is_followed_by_a_checkpoint(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("gedi.runs.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("gedi.fitting.time.monotonic", lambda: clock[0])
     prepared, places = tiny(), []
     step = prepared.trainer.step
 
@@ -361,7 +368,7 @@ def test_a_log_that_is_being_written_is_read_up_to_its_last_whole_line(run):
 
 def test_the_default_directory_lies_in_runs_whatever_the_preset():
     for name in [*PRESETS, "toy"]:
-        path = default_directory(parse({"preset": name, "method": "../../no nf"}))
+        path = default_directory(parse({"preset": name, "method": "no NF"}))
         assert path.parent == Path("runs")
         assert path.name == f"{name}-no-nf-seed0"
 

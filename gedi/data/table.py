@@ -68,7 +68,8 @@ def read_table(path: Path, wishes: Wishes) -> Table:
         columns, about = read_parquet(path, as_text), "parquet"
         where: Where = "row {}".format
     else:
-        delimiter = wishes.delimiter or ("\t" if path.suffix.lower() == ".tsv" else None)
+        usual = "\t" if path.suffix.lower() == ".tsv" else None
+        delimiter = usual if wishes.delimiter is None else wishes.delimiter
         table = read_delimited(path, delimiter, as_text)
         columns, about, where = table.columns, table.about, table.where
     _check_names(columns, wishes, path.name)

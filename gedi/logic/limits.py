@@ -35,7 +35,7 @@ class LimitWishes(TypedDict, total=False):
     """The limits as keywords, for what hands them on."""
 
     time_limit: float
-    size_limit: int
+    size_limit: float
     memory_limit: float
 
 

@@ -79,6 +79,12 @@ def test_big_endian_utf_16_is_read_too(read):
     expect(read(codecs.BOM_UTF16_BE + ("u,v\n" + LINES).encode("utf-16-be")))
 
 
+@pytest.mark.parametrize("delimiter", ["", ";;", "\n"])
+def test_a_delimiter_that_is_none_is_refused_and_not_found_out_instead(read, delimiter):
+    with pytest.raises(UserError, match=r"data\.delimiter must be one character"):
+        read("u,v\n" + LINES, delimiter=delimiter)
+
+
 @pytest.mark.parametrize(("delimiter", "said"), [(";", "semicolon"), ("\t", "tab"), ("|", "bar")])
 def test_the_delimiter_is_found_out_or_given(read, delimiter, said):
     content = ("u,v\n" + LINES).replace(",", delimiter)
@@ -116,7 +122,7 @@ def test_numbers_are_read_to_the_last_bit(read):
         ("id", [7] * 30, "by its name and values"),
         ("Customer_ID", range(1000, 940, -2), "by its name and values"),
         ("uuid", [f"{i:08x}-beef" for i in range(30)], "by its name and values"),
-        ("name", [f"somebody {i}" for i in range(30)], "text that differs in every row"),
+        ("name", [f"somebody {i}" for i in range(30)], "it is text that differs in every row"),
     ],
 )
 def test_what_only_names_the_rows_is_left_out_and_said(read, name, values, why):

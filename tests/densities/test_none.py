@@ -7,9 +7,9 @@ from gedi.config import override, parse
 from gedi.densities.density import Draw, Place
 from gedi.densities.none import NoDensity
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
 from gedi.sampling import Box, ReplayBuffer
 from gedi.types import Spread
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from gedi.config import override, parse
+from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare
 from gedi.sampling import ReplayBuffer
 from gedi.training.step import JointPass, make_batch
 

@@ -12,6 +12,7 @@ from torch import nn
 from gedi.config import override, parse
 from gedi.densities.none import NoDensity
 from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
 from gedi.logic import sums_to
 from gedi.moves.align import Align, align_prototypes
 from gedi.moves.move import Proposal
@@ -20,7 +21,6 @@ from gedi.objectives.constraint import Rule
 from gedi.objectives.objective import Context
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
 from gedi.training import Optimiser, Stage, Trainer, TrainerSettings, View
 
 SYMBOLS, DIMENSION = 4, 8

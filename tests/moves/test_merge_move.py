@@ -15,6 +15,7 @@ from gedi import losses
 from gedi.config import override, parse
 from gedi.densities.none import NoDensity
 from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
 from gedi.moves.merge import Merge, merge_prototypes, some_of
 from gedi.nn import Model, Prototypes
 from gedi.objectives.agreement import Agreement
@@ -22,7 +23,6 @@ from gedi.objectives.finer import Finer
 from gedi.objectives.objective import Context
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
 from gedi.training import Optimiser, Stage, Trainer, TrainerSettings, View
 
 FINER, GROUPS = 12, 3

@@ -5,12 +5,12 @@ import torch
 
 from gedi.config import override, parse
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.losses import agreement, balance, barlow_twins
 from gedi.objectives.barlow import Barlow
 from gedi.objectives.finer import Finer
 from gedi.objectives.objective import Seen
 from gedi.presets import preset
-from gedi.runs import prepare, train
 from gedi.types import Clustered
 
 TINY = (

@@ -11,12 +11,12 @@ from gedi.building import build_stages, context_of
 from gedi.config import override, parse
 from gedi.densities.none import NoDensity
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.logic import Constraint, sums_to
 from gedi.methods import with_method
 from gedi.objectives.constraint import Rule
 from gedi.presets import preset
 from gedi.rules import build_constraint
-from gedi.runs import prepare, train
 
 RULE = sums_to(2, range(4))
 

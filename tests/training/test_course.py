@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from gedi.config import override, parse
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.processes import Processes
-from gedi.runs import prepare, train
 from gedi.training import Course
 
 PLAIN, TRIED, AGAIN = (

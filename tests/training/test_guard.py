@@ -13,10 +13,10 @@ from matplotlib.image import imread
 from gedi.config import override, parse
 from gedi.densities.density import Draw
 from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.report.figures import training_curves
 from gedi.report.progress import Progress
-from gedi.runs import prepare, train
 from gedi.training.guard import Finding, Guard, GuardSettings, figures_of_terms
 from gedi.training.state import size
 from gedi.training.step import Batch, JointPass

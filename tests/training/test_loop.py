@@ -7,8 +7,8 @@ import torch
 
 from gedi.config import override, parse
 from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import prepare, train
 from gedi.training import Walk, walks
 
 TINY = [
