@@ -10,11 +10,12 @@ from gedi import parts
 from gedi.config import override, parse, to_yaml
 from gedi.densities.density import Density
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.moves.move import Move
 from gedi.objectives.objective import Objective
 from gedi.parts import allow, find, kinds, path_of
 from gedi.presets import preset
-from gedi.runs import prepare, train
+from gedi.settings import merge
 from gedi.yaml_text import read_yaml
 
 ROOMS = {"gedi.objectives": Objective, "gedi.densities": Density, "gedi.moves": Move}
@@ -121,13 +122,51 @@ def test_settings_that_name_no_part_are_answered_the_same(setting, says):
 NAMED = "strange_losses.sharp.Sharp"
 
 
-def test_code_from_elsewhere_is_refused_unless_it_is_allowed_and_not_even_imported(stranger):
-    with pytest.raises(UserError, match=rf"'{NAMED}' is code from elsewhere, .*--allow strange_losses"):
-        parse(override(preset("circles"), [f"stage2.terms.{NAMED}.weight=1"]))
+def in_a_file(**stage):
+    """Settings as a file would have them."""
+    return merge(preset("circles"), {"stage2": stage})
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {NAMED: {"weight": 1}},
+        {"strange_losses": {"sharp": {"Sharp": {"weight": 1}}}},
+        {"mine": {"kind": NAMED, "weight": 1}},
+        {"mine": {"kind": NAMED, "weight": 0}},
+    ],
+)
+def test_code_from_elsewhere_in_a_file_is_refused_unless_it_is_allowed_and_not_even_imported(terms, stranger):
+    with pytest.raises(UserError, match=rf"'{NAMED}' is code from elsewhere, .*allow\('strange_losses'\)"):
+        parse(in_a_file(terms=terms))
     with pytest.raises(UserError, match="is code from elsewhere"):
-        parse(override(preset("circles"), [f"stage2.terms.mine={{kind: {NAMED}, weight: 1}}"]))
+        parse(override(in_a_file(terms=terms), ["stage2.terms.swapped.weight=2", "walk.steps=3"]))
     assert not stranger.exists()
     assert not any(name.startswith("strange_losses") for name in sys.modules)
+    allow("strange_losses")
+    assert any(type(term).__name__ == "Sharp" for term in parse(in_a_file(terms=terms)).stage2.terms.values())
+
+
+@pytest.mark.parametrize("room", ["density", "parts", "moves"])
+def test_no_other_place_in_a_file_runs_code_from_elsewhere(room, stranger):
+    settings = {
+        "density": {"density": {"kind": NAMED}},
+        "parts": {"parts": {NAMED: {"power": 3}}},
+        "moves": {"stage2": {"moves": {NAMED: {"moments": [0.5]}}}},
+    }[room]
+    with pytest.raises(UserError, match="is code from elsewhere"):
+        parse(merge(preset("circles"), settings))
+    assert not stranger.exists()
+
+
+@pytest.mark.parametrize("typed", [f"stage2.terms.{NAMED}.weight=1", f"stage2.terms.mine.kind={NAMED}"])
+def test_whoever_types_the_path_trusts_it(typed, stranger):
+    parse(
+        override(
+            preset("circles"), ["stage2.terms.mine={kind: balance, weight: 1}", typed, "stage2.terms.mine.weight=1"]
+        )
+    )
+    assert stranger.exists()
 
 
 @pytest.mark.parametrize("allowed", ["strange", "strange_losses_too", "sharp"])

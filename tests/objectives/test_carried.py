@@ -10,9 +10,9 @@ import torch.nn.functional as F
 
 from gedi.config import override, parse
 from gedi.errors import DivergenceError
+from gedi.fitting import prepare, train
 from gedi.objectives.objective import Objective
 from gedi.presets import preset
-from gedi.runs import prepare, train
 from gedi.settings import Share
 from gedi.training.restoring import Misfit, refuse_misfit
 
