@@ -56,4 +56,4 @@ def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
 def check_preset(name: str) -> None:
     """A run is named by a preset there is, or by the bare recipe: results of a name that is none would mislead."""
     if name != RECIPE and name not in PRESETS:
-        raise unknown("preset", name, [*PRESETS, RECIPE])
+        raise unknown("preset", name, PRESETS)
