@@ -19,9 +19,11 @@ from pathlib import Path
 import torch
 
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import DivergenceError
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare, versions
+from gedi.runs import execute, versions
 
 LEARNING_RATE, STEP = 30, 1000
 
@@ -69,7 +71,7 @@ def one(seed, settings):
         found |= {"interventions": len(events), "causes": sorted({record["cause"] for record in events})}
         has_model = (directory.path / "model" / "model.safetensors").is_file()
         found["model_finite"] = (
-            all(bool(x.isfinite().all()) for x in directory.load_model()[0].state_dict().values())
+            all(bool(x.isfinite().all()) for x in directory.fitted().model.state_dict().values())
             if has_model
             else None
         )

@@ -22,7 +22,7 @@ from gedi.errors import UserError, unknown
 from gedi.moves.move import Move
 from gedi.names import KnownImages, Shape
 from gedi.objectives.objective import Objective
-from gedi.parts import find, kinds, path_of
+from gedi.parts import allow, find, kinds, path_of
 from gedi.presets.toy import TOY
 from gedi.renamed import VERSION, VERSION_KEY, renamed
 from gedi.settings import (
@@ -186,7 +186,7 @@ def _named_parts(room: str, base: type[Any]) -> tuple[BeforeValidator, PlainSeri
     return BeforeValidator(read), PlainSerializer(written)
 
 
-def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
+def _part(name: str, value: Any, room: str, base: type[Any], called: str | None = None) -> Any:
     if isinstance(value, base):
         return value
     if not isinstance(value, Mapping):
@@ -195,7 +195,7 @@ def _part(name: str, value: Any, room: str, base: type[Any]) -> Any:
     try:
         return cls.model_validate({key: setting for key, setting in value.items() if key != "kind"})
     except ValidationError as error:
-        raise _one_line(error, cls, name) from None
+        raise _one_line(error, cls, called or name) from None
 
 
 def _paths_joined(given: Mapping[str, Any], room: str, base: type[Any]) -> dict[str, Any]:
@@ -234,6 +234,13 @@ def _density(given: Any) -> Any:
         raise _one_line(error, cls, "density") from None
 
 
+def _without_nothing(given: Any) -> Any:
+    """Weights without those that are null, or without any."""
+    if given is None:
+        return {}
+    return {name: x for name, x in given.items() if x is not None} if isinstance(given, Mapping) else given
+
+
 class StageConfig(Section):
     """One stage of training: a list of terms and moves, and how they are descended."""
 
@@ -245,7 +252,8 @@ class StageConfig(Section):
     final: Share = 0.02
     average: Annotated[Real, Field(ge=0, lt=1)] = 0.0
     fresh_optimiser: Switch = False  # forget the gradients' sizes of the stage before
-    density: dict[str, Amount] = Field(default_factory=dict)  # weights of the density's own terms
+    # weights of the density's own terms; null leaves out a preset's
+    density: Annotated[dict[str, Amount], BeforeValidator(_without_nothing)] = Field(default_factory=dict)
     terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = Field(default_factory=dict)
     moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = Field(default_factory=dict)
 
@@ -288,9 +296,7 @@ class Config(Section):
     augment: AugmentConfig = AugmentConfig()
     constraint: ConstraintConfig = ConstraintConfig()
     guard: GuardConfig = GuardConfig()
-    parts: dict[str, dict[str, Any]] = Field(
-        default_factory=dict
-    )  # settings of terms, by their kind
+    parts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # settings of terms, by their kind
     stages: dict[str, StageConfig] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -315,6 +321,14 @@ class Config(Section):
     def _laid_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
         return {**{key: value for key, value in written.items() if key != "stages"}, **written["stages"]}
+
+    @field_validator("parts")
+    @classmethod
+    def _known(cls, parts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What no term of the run uses must be right too: it is a typing error otherwise."""
+        for kind, settings in _paths_joined(parts, "gedi.objectives", Objective).items():
+            _part(kind, {"weight": 0, **settings}, "gedi.objectives", Objective, f"parts.{kind}")
+        return parts
 
     @field_validator("method", mode="before")
     @classmethod
@@ -342,11 +356,12 @@ def parse(settings: Mapping[str, Any]) -> Config:
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     for name, stage in config.stages.items():
-        wrong = [term for term in stage.density if term not in config.density.terms]
+        kind, terms = config.density.kind, config.density.terms
+        wrong = [term for term in stage.density if term not in terms]
+        if wrong and not terms:
+            raise UserError(f"density.kind={kind} has no terms to weigh: leave them out with {name}.density=null")
         if wrong:
-            raise unknown(
-                f"term of density.kind={config.density.kind} in {name}.density", wrong[0], config.density.terms
-            )
+            raise unknown(f"term of density.kind={kind} in {name}.density", wrong[0], terms)
     return config
 
 
@@ -373,6 +388,8 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         {'walk': {'steps': 5}, 'method': 'swav'}
     """
     changed = renamed(settings)
+    if isinstance(changed.get("density"), dict):
+        changed["density"].setdefault("kind", EnergyDensity.kind)
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
@@ -381,8 +398,19 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
+        _allow_what_is_typed(key.split("."), value)
         changed = merge(changed, renamed(_nest(key.split("."), value)))
     return changed
+
+
+def _allow_what_is_typed(path: Sequence[str], value: Any) -> None:
+    """Whoever types the import path of a part trusts it; a file's word is not enough."""
+    if path[-1] == "kind" and isinstance(value, str) and "." in value:
+        allow(value)
+    if (
+        _is_stage(path[0]) and path[1:2] in (["terms"], ["moves"]) and len(path) >= 5
+    ):  # stage, terms, package, class, key
+        allow(path[2])
 
 
 def to_yaml(config: Config) -> str:

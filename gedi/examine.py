@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gedi.assess import outputs_of
 from gedi.checkpoints import Unusable
 from gedi.config import Config
 from gedi.data import (
@@ -27,6 +26,7 @@ from gedi.data import (
     unit_range,
 )
 from gedi.densities.density import Place
+from gedi.directory import RunDirectory
 from gedi.errors import UserError, unknown
 from gedi.evaluation import (
     FeatureNetwork,
@@ -41,12 +41,12 @@ from gedi.evaluation import (
     ood_scores,
     precision_recall,
 )
+from gedi.measures.measure import seen_of
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.names import PARTS, Recipe
 from gedi.nn import Model, ResNet8
 from gedi.processes import Processes
 from gedi.random import Streams
-from gedi.runs import RunDirectory
 from gedi.sampling import Box
 from gedi.training.tree import of_this
 
@@ -82,7 +82,8 @@ def evaluate_run(
     config = with_method(directory.config())
     if config.model.encoder == "mlp":
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
-    model, box = directory.load_model()
+    fitted = directory.fitted()
+    model, box = fitted.model, fitted.box
     data = directory.data(data_dir)
     if not isinstance(data.test, StoredImages):
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
@@ -133,7 +134,7 @@ def _probe(model: Model, data: Dataset, recipe: Recipe, limit: int | None, gener
         raise UserError("a probe needs labels, and these images have none")
     chosen = [_some(len(part), limit, generator) for part in (data.train, data.test)]  # files may be sorted by class
     train, test = (
-        torch.cat([outputs_of(model, part[few]).latent for few in torch.split(some, 1000)])
+        torch.cat([seen_of(model, part[few]).latent for few in torch.split(some, 1000)])
         for part, some in zip((data.train, data.test), chosen, strict=True)
     )
     labels = data.train_labels[chosen[0]], data.test_labels[chosen[1]]
@@ -258,7 +259,7 @@ def _some(n: int, limit: int | None, generator: torch.Generator) -> Tensor:
 
 def _scores(model: Model, config: Config, x: Tensor) -> dict[str, Tensor]:
     """Every score the run has: a density's only if it trained one, a cluster's only if it has clusters."""
-    logits = outputs_of(model, x).logits if has_clusters(config) else None
+    logits = seen_of(model, x).logits if has_clusters(config) else None
     if has_density(config):
         return ood_scores(model.energy, x, logits)
     return {} if logits is None else {"max_probability": logits.softmax(dim=1).amax(dim=1)}

@@ -97,11 +97,9 @@ _SGLD: Settings = {"metropolis": False, "teleports": 0, "reinit": 0.05}
 
 def with_method(config: Config) -> Config:
     """The config with its method's changes applied; stages left without terms are left out."""
-    if config.method not in METHODS:
-        raise unknown("method", config.method, METHODS)
+    method = method_of(config)
     if config.method == "gedi":
         return config
-    method = METHODS[config.method]
     changed = merge(config.model_dump(), changes_of(config))
     *_, last = config.stages
     for name in config.stages:
@@ -120,9 +118,16 @@ def with_method(config: Config) -> Config:
     return found
 
 
+def method_of(config: Config) -> Method:
+    """The method that a config names."""
+    if config.method not in METHODS:
+        raise unknown("method", config.method, METHODS)
+    return METHODS[config.method]
+
+
 def changes_of(config: Config) -> Settings:
     """What a config's method sets in it beside its terms, whatever it was before."""
-    method = METHODS[config.method]
+    method = method_of(config)
     changes = dict(method.settings)
     if not method.density:
         changes["density"] = {"kind": "none"}
@@ -148,7 +153,7 @@ def _stage(method: Method, stage: Settings, parts: Settings, *, last: bool) -> S
 
 
 def has_clusters(config: Config) -> bool:
-    """Whether the method trains a cluster head at all; else k-means speaks for it, see :mod:`gedi.assess`."""
+    """Whether the method trains a cluster head at all; else k-means speaks for it, see :mod:`gedi.measures`."""
     return any(
         term.shapes == "clusters" and term.weight > 0
         for stage in config.stages.values()

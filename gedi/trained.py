@@ -67,6 +67,7 @@ def check_method(config: Config) -> None:
     if changes_nothing(config):
         method = METHODS[config.method]
         changes = [f"leave out {', '.join(method.without)}"] if method.without else []
+        changes += [] if method.first_stage else ["leave out the first stage"]
         changes += [f"set {key}={value}" for key, value in _flat(changes_of(config))]
         raise UserError(
             f"method {config.method} changes nothing in preset {config.preset}, which trains {_said(_plain(config))}: "

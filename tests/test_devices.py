@@ -8,8 +8,8 @@ from lightning_fabric.utilities.rank_zero import rank_zero_only
 from gedi.config import override, parse
 from gedi.devices import make_fabric, processes_here
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import prepare
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,12 @@ from gedi import cli, examine
 from gedi.config import override, parse
 from gedi.data import load_digits
 from gedi.densities import energy
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.examine import PARTS, evaluate_run
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = (
     "data.name=digits", "data.limit=400", "model.width=4", "model.latent=16", "augment.shift=0.7", "log_every=2",

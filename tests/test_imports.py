@@ -122,10 +122,10 @@ def test_every_room_has_a_place():
         "from ..runs import prepare",
         "from ..runs.deeper import prepare",
         # by an attribute of the package
-        "import gedi\ngedi.runs.prepare()",
+        "import gedi\ngedi.fitting.prepare()",
         "import gedi as g\nprepare = g.runs.prepare",
         "import gedi\ndef late(run=gedi.runs): return run",
-        "import gedi.errors\ngedi.runs.prepare()",
+        "import gedi.errors\ngedi.fitting.prepare()",
         # by a name
         "import importlib\nimportlib.import_module('gedi.runs')",
         "import importlib as i\ni.import_module(name='gedi.runs')",

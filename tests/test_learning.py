@@ -1,13 +1,13 @@
 """Real trainings: the presets learn what they say, and the controls do not."""
 
 import pytest
-
 from gedi.assess import assess
+
 from gedi.config import override, parse
 from gedi.devices import make_fabric
 from gedi.evaluation import density_check
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import prepare, train
 
 
 def learn(name, *settings, profile=None, precision="32-true", log=None):

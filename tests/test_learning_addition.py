@@ -12,9 +12,10 @@ from gedi.building import build_stages, context_of
 from gedi.config import override, parse
 from gedi.data import find_folder
 from gedi.densities.density import Place
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.rules import build_constraint
-from gedi.runs import assess_run, prepare, train
+from gedi.runs import assess_run
 from gedi.sampling import Box
 from gedi.views import CropAndColour
 

@@ -5,8 +5,9 @@ import torch
 
 from gedi.config import override, parse
 from gedi.evaluation import ood_aurocs, ood_scores
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import assess_run, prepare, train
+from gedi.runs import assess_run
 from gedi.training.step import make_batch
 
 

@@ -9,10 +9,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from gedi import cli
 from gedi.config import override, parse
 from gedi.devices import make_fabric
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.loggers import figures, make_logger
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = [
     *("data.n_train=100", "data.n_test=50", "stage1.iterations=6", "stage2.iterations=4", "walk.steps=2"),

@@ -10,9 +10,11 @@ from torch import nn
 
 from gedi.config import override, parse
 from gedi.devices import make_fabric
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare, train
+from gedi.runs import execute
 
 TINY = (
     "data.name=digits", "data.limit=60", "model.projector=16", "model.embedding=8", "model.finer=14",

@@ -14,12 +14,13 @@ import yaml
 from gedi import cli
 from gedi.config import override, parse
 from gedi.data import Dataset
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.logic import Constraint
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.report import Progress, write_report
-from gedi.runs import RunDirectory, prepare, train
 from gedi.sources import load_data
 from gedi.tables import TABLES, Cell, engine, write_table
 
@@ -314,7 +315,7 @@ def test_a_stopped_run_with_alignments_resumes_to_the_same_bytes(gedi, tmp_path,
         if record.get("event") == "align" and record["iteration"] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 1)
     monkeypatch.setattr(RunDirectory, "append_metrics", stop_at_the_second_alignment)
     assert gedi("run", "digits-addition", "--out", tmp_path / "cut", *as_options(SMALL))[0] == 130
     monkeypatch.setattr(RunDirectory, "append_metrics", stop)

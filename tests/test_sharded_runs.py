@@ -15,12 +15,14 @@ from gedi import assess, building
 from gedi.cli import app
 from gedi.config import override, parse
 from gedi.data import Dataset, Shards, StoredImages, is_sharded, load_digits, write_shards
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.examine import evaluate_run
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.report import write_report
-from gedi.runs import RunDirectory, execute, prepare, train
+from gedi.runs import execute
 from gedi.sources import data_box, load_data, pixels_of
 
 TINY = (
@@ -105,7 +107,9 @@ def test_a_run_that_goes_on_from_any_moment_ends_in_the_same_bytes(folder):
 
 RESUME = """
 import sys, torch
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
+from gedi.runs import execute
 torch.set_num_threads(1)
 directory = RunDirectory.open(sys.argv[1])
 execute(prepare(directory.config()), directory)

@@ -8,9 +8,9 @@ from PIL import Image
 from gedi.config import Config, DataConfig, override, parse
 from gedi.data import Dataset, ImageSet, Pixels, StoredImages, load_digits
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
 from gedi.sources import data_box, image_dataset, load_data, load_image_set, pixels_of
 
 

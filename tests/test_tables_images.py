@@ -11,10 +11,11 @@ from safetensors.torch import save_file
 
 from gedi.config import override, parse
 from gedi.densities import energy
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.methods import METHODS as KNOWN
 from gedi.presets import preset
-from gedi.runs import RunDirectory, prepare
 from gedi.tables import TABLES, Cell, engine, images, write_table
 
 SIX = ("JEM", "Barlow", "SwAV", "no NF, 2 enc.", "no NF", "GEDI")

@@ -10,8 +10,8 @@ import torch
 from gedi.config import Config, override, parse
 from gedi.data import Dataset, Pixels, StoredImages
 from gedi.densities.energy import EnergyDensity
+from gedi.fitting import Prepared, prepare
 from gedi.presets import preset
-from gedi.runs import Prepared, prepare
 from gedi.training import Leg
 
 _NEVER_ENDS = 1_000_000  # iterations: the stage is never left, and nothing is logged

@@ -8,7 +8,7 @@ from gedi.names import PROFILES
 from gedi.presets.addition import ADDITION_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
-from gedi.renamed import VERSION_KEY, renamed
+from gedi.renamed import VERSION_KEY, renamed, written_by_0_1
 from gedi.settings import merge
 
 RECIPE = "toy"  #: the name of settings that follow no preset
@@ -49,7 +49,8 @@ def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         raise UserError(f"preset must be a name, got {type(name).__name__}; gedi presets lists them")
     check_preset(name)
-    return dict(settings) if VERSION_KEY in settings else merge(preset(name), renamed(settings))
+    complete = VERSION_KEY in settings or written_by_0_1(settings)
+    return dict(settings) if complete else merge(preset(name), renamed(settings))
 
 
 def check_preset(name: str) -> None:

@@ -21,8 +21,9 @@ from gedi.logic import (
     sorted_,
     sums_to,
 )
+from gedi.objectives.constraint import Rule
+from gedi.objectives.objective import Context
 from gedi.rules import check_constraint
-from gedi.training import constraint_term
 
 PROGRAM = "nn(net,[X],Y,[0,1,2]) :: digit(X,Y).\nadds(X,Y,Z) :- digit(X,A), digit(Y,B), Z is A + B.\n"
 PAIRS = [range(3)] * 2
@@ -185,7 +186,16 @@ CALLS = [
     Called("at most fewer than none", lambda _: at_most_k(3, -1, [False, True]), "at least 0, got -1"),
     # --- training
     Called("training on two queries", lambda _: check_constraint(several(), 3, 2, 10), "training needs one query"),
-    Called("a training term of two queries", lambda _: constraint_term(several()), "training needs one query"),
+    Called(
+        "a training term of two queries",
+        lambda _: Rule(weight=1).bind(Context(3, 8, 0.1, constraint=several())),
+        "training needs one query",
+    ),
+    Called(
+        "a training term of no rule",
+        lambda _: Rule(weight=1).bind(Context(3, 8, 0.1)),
+        "needs a constraint: see constra",
+    ),
     Called("training on a function", lambda _: check_constraint(max, 3, 2, 10), "must be a gedi.logic.Constraint"),
     Typed(
         "a program that is not there in a run",

@@ -6,11 +6,11 @@ from typing import Any
 from calls import Called, Typed
 
 from gedi.config import Config, override, parse
+from gedi.fitting import prepare
 from gedi.methods import with_method
-from gedi.parts import check_method
 from gedi.presets import preset
-from gedi.runs import prepare
 from gedi.tables import write_table
+from gedi.trained import check_method
 
 
 def _config(name: str, *settings: str) -> Config:
@@ -46,10 +46,14 @@ CALLS = [
     ),
     Typed("no-nf on sums", "run addition-1000 --set method=no-nf", "use method=gedi"),
     Typed("no-nf-2-enc without a density", "run digits-addition --set method=no-nf-2-enc", "one encoder"),
-    Typed("no stage 1 where there is none", "run digits-addition --set method=no-nf-no-train-1", "stage1.iterations=0"),
+    Typed(
+        "no stage 1 where there is none",
+        "run digits-addition --set method=no-nf-no-train-1",
+        "leave out the first stage",
+    ),
     Typed(
         "a term taken away by hand and by the method",
-        "run moons --set method=no-nf --set stage2.weights.negative_free=0",
+        "run moons --set method=no-nf --set stage2.terms.negative_free.weight=0",
         f"method no-nf {_SAME} moons",
     ),
     Typed(
@@ -68,7 +72,7 @@ CALLS = [
     ),
     Typed(
         "JEM where score matching is all",
-        "run moons --set method=jem --set stage1.weights.generative=0 --set stage2.weights.generative=0",
+        "run moons --set method=jem --set stage1.density.generative=0 --set stage2.density.generative=0",
         "leaves this preset nothing to train",
     ),
     Typed("logic alone without a rule", "run digits --set method=logic-alone", "needs a constraint"),

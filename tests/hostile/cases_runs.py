@@ -14,17 +14,19 @@ from calls import Typed
 from safetensors.torch import load_file, save_file
 
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = [
     *("data.n_train=60", "data.n_test=20", "stage1.iterations=2", "stage2.iterations=2", "walk.steps=1"),
-    *("stage1.batch_size=20", "stage2.batch_size=20", "sampling.buffer=20", "sampling.chains=10"),
-    *("sampling.steps=1", "log_every=1", "n_init=1", "model.hidden=[8]"),
+    *("stage1.batch_size=20", "stage2.batch_size=20", "density.buffer=20", "density.chains=10"),
+    *("density.steps=1", "log_every=1", "n_init=1", "model.hidden=[8]"),
 ]
 TINY_IMAGES = [
-    *("stage1.iterations=2", "stage2.iterations=2", "model.width=2", "sampling.buffer=64", "sampling.chains=8"),
-    *("sampling.steps=2", "n_init=1"),
+    *("stage1.iterations=2", "stage2.iterations=2", "model.width=2", "density.buffer=64", "density.chains=8"),
+    *("density.steps=2", "n_init=1"),
 ]
 RESUME = "run circles --out run --resume " + " ".join(f"--set '{setting}'" for setting in TINY)
 Damage = Callable[[Path], object]
@@ -165,6 +167,16 @@ def _put(name: str, value: Any) -> Callable[[Any], object]:
     return change
 
 
+def _chains(x: torch.Tensor) -> Callable[[Any], object]:
+    """A state with other chains, in the form that it keeps them in."""
+
+    def change(state: Any) -> None:
+        kept = state["state"]["density"]["chains"]
+        kept[next(iter(kept))] = x
+
+    return change
+
+
 MODEL, POINTS = "model/model.safetensors", "model/points.safetensors"
 REPORTS = [
     Typed("a folder that is not there", "report run", "is not a run: it holds no config.yaml"),
@@ -270,38 +282,52 @@ RESUMED = [
     ),
     _resume("a state that is a list", states(lambda s: [1]), "holds no state"),
     _resume("a state that is empty", states(lambda s: {}), "lacks 'logged'"),
-    _resume("a state without its model", states(lambda s: s.pop("model") and None), "lacks 'model'"),
+    _resume("a state without its model", states(lambda s: s["state"].pop("model") and None), "lacks 'model'"),
     _resume("a state without its streams", states(lambda s: s.pop("streams") and None), "lacks 'streams'"),
     _resume("a state of other settings", states(_put("config.seed", 5)), "is of a run with other settings"),
     _resume(
         "a model of another shape",
-        states(lambda s: s["model"].update({min(s["model"]): torch.zeros(3)})),
-        "wrong 'model.",
+        states(lambda s: s["state"]["model"].update({min(s["state"]["model"]): torch.zeros(3)})),
+        "wrong 'state.model.",
     ),
     _resume(
-        "a model with a weight too many", states(lambda s: s["model"].update(more=torch.zeros(3))), "wrong 'model'"
+        "a model with a weight too many",
+        states(lambda s: s["state"]["model"].update(more=torch.zeros(3))),
+        "wrong 'state.model'",
     ),
-    _resume("a model of text", states(_put("model", "weights")), "wrong 'model'"),
-    _resume("chains of another shape", states(_put("chains", torch.zeros(20, 3))), "wrong 'chains'"),
-    _resume("chains of whole numbers", states(_put("chains", torch.zeros(20, 2, dtype=torch.long))), "wrong 'chains'"),
-    _resume("an iteration in words", states(_put("iteration", "two")), "wrong 'iteration'"),
-    _resume("an iteration below none", states(_put("iteration", -1)), "wrong 'iteration'"),
-    _resume("an iteration after the end", states(_put("iteration", 10**9)), "wrong 'iteration'"),
-    _resume("a leg after the last", states(_put("leg", 99)), "wrong 'leg'"),
+    _resume("a model of text", states(_put("state.model", "weights")), "wrong 'state.model'"),
+    _resume("a state of 0.1", states(lambda s: {"leg": 1, "chains": 2, "model": 3}), "is of gedi 0.1, which this"),
+    _resume("chains of another shape", states(_chains(torch.zeros(20, 3))), "wrong 'state.density.chains"),
+    _resume("chains of whole numbers", states(_chains(torch.zeros(20, 2, dtype=torch.long))), "wrong 'state.density"),
+    _resume("no chains", states(_put("state.density", None)), "wrong 'state.density'"),
+    _resume("what an objective never carries", states(_put("state.objectives", 5)), "wrong 'objectives'"),
+    _resume("an iteration in words", states(_put("state.iteration", "two")), "wrong 'state.iteration'"),
+    _resume("an iteration below none", states(_put("state.iteration", -1)), "wrong 'state.iteration'"),
+    _resume("an iteration after the end", states(_put("state.iteration", 10**9)), "wrong 'state.iteration'"),
+    _resume("a leg after the last", states(_put("course.at", 99)), "wrong 'course.at'"),
+    _resume("a leg in words", states(_put("course.at", "last")), "wrong 'course.at'"),
+    _resume("a course of nothing", states(_put("course", 5)), "wrong 'course'"),
+    _resume("losses in words", states(_put("course.selection_losses", ["low"])), "wrong 'course.selection_losses'"),
+    _resume("a best try of nothing", states(_put("course.best", {})), "lacks 'model'"),
+    _resume("walks of nothing", states(_put("walks", {})), "lacks 'frozen'"),
+    _resume("ends of other points", states(_put("walks.ends", torch.zeros(3, 2))), "wrong 'walks.ends'"),
+    _resume("a try there is not", states(_put("streams.restart", 7)), "wrong 'streams.restart'"),
     _resume(
-        "streams of nothing", states(_put("streams.batch", torch.zeros(3, dtype=torch.uint8))), "wrong 'streams.batch'"
+        "streams of nothing",
+        states(_put("streams.shared.batch", torch.zeros(3, dtype=torch.uint8))),
+        "wrong 'streams.shared.batch'",
     ),
     _resume(
         "an order of batches of others", states(_put("batches.order", torch.full((60,), 99))), "wrong 'batches.order'"
     ),
     _resume("a place in no order", states(_put("batches.cursor", 10**6)), "wrong 'batches.cursor'"),
-    _resume("an optimiser of nothing", states(_put("optimizer", {})), "lacks 'param_groups'"),
+    _resume("an optimiser of nothing", states(_put("state.optimizer", {})), "lacks 'param_groups'"),
     _resume(
         "moments of another shape",
-        states(lambda s: s["optimizer"]["state"][0].update(exp_avg=torch.zeros(1))),
-        "wrong 'optimizer'",
+        states(lambda s: s["state"]["optimizer"]["state"][0].update(exp_avg=torch.zeros(1))),
+        "wrong 'state.optimizer'",
     ),
-    _resume("averages of nothing", states(_put("average", [1])), "wrong 'average'"),
+    _resume("averages of nothing", states(_put("state.average", [1])), "wrong 'state.average'"),
     _resume("a guard of nothing", states(_put("guard", None)), "wrong 'guard'"),
     _resume("seconds in words", states(_put("seconds", {"stage1": "long"})), "wrong 'seconds'"),
     _resume("a number of lines in words", states(_put("logged", "many")), "lacks 'logged'"),

@@ -5,7 +5,7 @@ from itertools import pairwise
 from calls import Called, Typed
 
 from gedi.config import parse
-from gedi.runs import prepare
+from gedi.fitting import prepare
 
 _BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n" for before, after in pairwise("abcdefghijklm")
@@ -23,7 +23,11 @@ def _yaml(name: str, content: str | bytes, says: str, more: str = "") -> Typed:
 NUMBERS = [
     _set("true for a number of iterations", "stage1.iterations=true", "stage1.iterations: must be a valid number"),
     _set("yes for a width", "walk.radius=yes", "walk.radius: must be a valid number, got True"),
-    _set("false for a weight", "stage2.weights.generative=false", "must be a valid number, got False"),
+    _set(
+        "false for a weight",
+        "stage2.density.generative=false",
+        "stage2.density.generative: must be a valid number, got False",
+    ),
     _set("true within a list", "model.hidden=[true, 100]", "model.hidden.0: must be a valid number"),
     _set("true within a pair", "stage1.betas=[true, 0.9]", "stage1.betas.0: must be a valid number"),
     _set("true for a seed", "seed=true", "seed: must be a valid number"),
@@ -31,13 +35,13 @@ NUMBERS = [
     _set("true for an optional number", "data.limit=true", "data.limit: must be a valid number"),
     _set("a number in quotes", 'stage1.iterations="5"', "must be a valid number, got '5'"),
     _set("a number in quotes within a list", 'model.hidden=["5"]', "model.hidden.0: must be a valid number"),
-    _set("a number for a switch", "sampling.metropolis=1", "sampling.metropolis: must be a valid boolean"),
-    _set("a word for a switch", 'sampling.clamp="no"', "sampling.clamp: must be a valid boolean"),
+    _set("a number for a switch", "density.metropolis=1", "density.metropolis: must be a valid boolean"),
+    _set("a word for a switch", 'sampling.clamp="no"', "density.clamp: must be a valid boolean"),
     _set("half an iteration", "stage1.iterations=5.5", "stage1.iterations: must be a valid integer"),
     _set("not a number", "walk.radius=.nan", "walk.radius: must be a finite number"),
     _set("an infinite number", "data.mean=.inf", "data.mean: must be a finite number"),
     _set("a number that overflows", "data.std=1e999", "data.std: must be a finite number"),
-    _set("a share that is none", "constraint.align=[.nan]", "constraint.align.0: must be a finite number"),
+    _set("a share that is none", "stage2.moves.align.moments=[.nan]", "align.moments.0: must be a finite number"),
     _set("infinitely many iterations", "stage2.iterations=.inf", "stage2.iterations: must be a finite number"),
     _set("more than a number can be", "walk.steps=99999999999999999999", "must be a number below 2^63"),
     _set("a number of five thousand digits", f"walk.steps={'9' * 5000}", "cannot be read as YAML"),
@@ -53,13 +57,13 @@ NUMBERS = [
     _set("a key of a hundred thousand letters", f"walk.{'x' * 100_000}=5", "unknown key 'walk.xxx"),
     _set("an empty key", "walk..steps=5", "unknown key 'walk.'"),
     _set("code for a value", "data.path=!!python/object/apply:os.system [ls]", "cannot be read as YAML"),
-    _set("a thousand brackets", f"model.hidden={'[' * 1000}", "nested too deeply"),
+    _set("a thousand brackets", f"model.hidden={'[' * 1000}", "cannot be read as YAML"),
 ]
 SIZES = [
     _set("a billion clusters", "model.clusters=1000000000", "most of it for model.clusters=1000000000"),
     _set("a million million points", "data.n_train=1000000000000", "most of it for data.n_train=1000000000000"),
     _set("as many points to test on", "data.n_test=1e12", "most of it for data.n_test=1000000000000"),
-    _set("a billion billion chains", "sampling.buffer=1e18", "most of it for sampling.buffer"),
+    _set("a billion billion chains", "density.buffer=1e18", "most of it for density.buffer"),
     _set("layers of a billion", "model.hidden=[1e9, 1e9]", "most of it for model.hidden"),
     _set("a latent without end", "model.latent=1e15", "of memory"),
     _set("a projector without end", "model.projector=1e15", "most of it for model.projector"),
@@ -123,4 +127,27 @@ FILES = [
     _yaml("a folder in its place", lambda path: path.mkdir(), "cannot be read as YAML"),
     Typed("a file that is not there", "run mine.yaml", "cannot be read as YAML"),
 ]
-CALLS = NUMBERS + SIZES + NAMES + FILES
+VERSIONS = [
+    _yaml("settings of a later version", "version: 3\npreset: circles\n", "settings of version 3 are of a later gedi"),
+    _yaml("a version in words", "version: two\n", "settings of version 'two' are of a later gedi"),
+    _yaml("a version that is a list", "version: [2]\n", "settings of version [2]"),
+    _yaml("a version that is true", "version: true\n", "settings of version True"),
+    _yaml("a version that is nothing", "version:\n", "settings of version None"),
+    _set("a later version, typed", "version=9", "settings of version 9 are of a later gedi"),
+]
+OLD_NAMES = [
+    _set("a number for all sampling", "sampling=5", "unknown key 'sampling'"),
+    _set("a number for all weights", "stage2.weights=5", "unknown key 'stage2.weights'"),
+    _set("a setting that 0.1 had not", "sampling.stps=5", "unknown key 'density.stps': did you mean 'density.steps'"),
+    _set("a cluster setting that 0.1 had not", "cluster.epsiln=5", "unknown key 'cluster'"),
+    _set("a weight that 0.1 had not", "stage2.weights.clutter=5", "unknown objective 'clutter'"),
+    _set("a weight of 0.1 in words", "stage2.weights.cluster_noise=much", "swapped.weight: must be a valid number"),
+    _set("an alignment of 0.1 in words", "constraint.align=often", "align.moments: must be a valid tuple"),
+    _yaml(
+        "two widths where there is one now",
+        "stage1: {denoising: 0.1}\nstage2: {denoising: 0.2}\n",
+        "stage1.denoising=0.1 and stage2.denoising=0.2 must be alike",
+    ),
+    _yaml("old names below a number", "density: 5\nsampling: {steps: 1}\n", "density: must be"),
+]
+CALLS = NUMBERS + SIZES + NAMES + FILES + VERSIONS + OLD_NAMES

@@ -9,9 +9,9 @@ import torch
 from gedi.config import METHODS, override, parse
 from gedi.data import Dataset, StoredImages
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.presets import PRESETS, preset
 from gedi.presets.images import IMAGE_PRESETS
-from gedi.runs import prepare
 from gedi.sources import pixels_of
 
 COLUMNS = ("svhn", "cifar10", "cifar100")

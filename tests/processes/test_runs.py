@@ -11,15 +11,15 @@ import time
 
 import pytest
 
+from gedi.directory import RunDirectory
 from gedi.processes import Processes
-from gedi.runs import RunDirectory
 from gedi.training.tree import of_this
 
 pytestmark = pytest.mark.slow
 # as `gedi`, with frequent checkpoints and without pictures; Fabric starts this very file again for the second process
 PROGRAM = """
-from gedi import cli, report, runs
-runs.CHECKPOINT_EVERY = 10
+from gedi import cli, fitting, report
+fitting.CHECKPOINT_EVERY = 10
 report.write_report = lambda directory: directory.write("report.html", "drawn")
 cli.main()
 """

@@ -11,11 +11,13 @@ from safetensors.torch import load_file
 
 from gedi.config import override, parse
 from gedi.densities import energy
+from gedi.directory import RunDirectory
 from gedi.examine import evaluate_run
+from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.report import image_figures, write_report
 from gedi.report.page import symbol_gallery
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = (
     "model.width=4", "model.latent=16", "model.finer=12", "log_every=2", "augment.shift=0.7",

@@ -11,9 +11,11 @@ from safetensors.torch import load_file, save_file
 from gedi.building import walk_settings
 from gedi.config import override, parse
 from gedi.data import Dataset
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.report import figures, write_report
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 from gedi.sampling import Box
 
 TINY = (

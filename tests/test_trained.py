@@ -5,32 +5,39 @@ from pathlib import Path
 import pytest
 import torch
 
-from gedi.config import METHODS, Config, override, parse
+from gedi.building import build_stages, context_of
+from gedi.config import override, parse
+from gedi.densities.density import Place
 from gedi.errors import UserError
-from gedi.methods import build_stages, langevin, with_method
-from gedi.parts import changes_nothing, check_method, parts_of, parts_table, training_of
+from gedi.fitting import prepare, train
+from gedi.methods import METHODS, with_method
 from gedi.presets import PRESETS, preset
 from gedi.rules import build_constraint
-from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.tables import TABLES, engine
+from gedi.trained import changes_nothing, check_method, parts_of, parts_table, training_of
 
 ROOT = Path(__file__).parent.parent
 BOX = Box(-torch.ones(2), torch.ones(2))
-SMALL = (
-    "stage1.iterations=3", "stage2.iterations=3", "log_every=1", "n_init=1", "sampling.buffer=64",
-    "sampling.chains=16", "sampling.steps=2", "walk.steps=2",
-)  # fmt: skip
-IMAGES = ("data.name=digits", "data.limit=100", "model.width=4", "stage1.batch_size=20", "stage2.batch_size=64")
+SMALL = ("stage2.iterations=3", "log_every=1", "n_init=1", "walk.steps=2")
+CHAINS = ("stage1.iterations=3", "density.buffer=64", "density.chains=16", "density.steps=2")
+IMAGES = (
+    *CHAINS,
+    "data.name=digits",
+    "data.limit=100",
+    "model.width=4",
+    "stage1.batch_size=20",
+    "stage2.batch_size=64",
+)
 TRIPLETS = ("data.name=digits-addition", "data.triplets=30", "model.width=4", "stage2.batch_size=60")
-POINTS = ("data.n_train=300", "data.n_test=100", "stage1.batch_size=50", "stage2.batch_size=50")
+POINTS = (*CHAINS, "data.n_train=300", "data.n_test=100", "stage1.batch_size=50", "stage2.batch_size=50")
 TINY = {
     "moons": POINTS,
     "circles-paper": POINTS,
     "digits": (*IMAGES, "model.latent=16"),
     "cifar10-paper": IMAGES,
-    "digits-addition": (*TRIPLETS, "stage1.iterations=0"),
-    "addition-100-paper": (*TRIPLETS, "stage1.batch_size=60"),
+    "digits-addition": TRIPLETS,
+    "addition-100-paper": (*CHAINS, *TRIPLETS, "stage1.batch_size=60"),
 }
 
 
@@ -61,10 +68,18 @@ def test_a_method_changes_nothing_exactly_if_it_trains_the_same_bit_for_bit(name
 @pytest.mark.parametrize(
     ("name", "method", "change"),
     [
-        ("mnist", "no-nf", "stage2.weights.negative_free=0.0"),
-        ("cifar10", "no-nf-2-enc", "stage2.weights.negative_free=0.0, model.second_encoder=true"),
-        ("digits-addition", "no-nf-no-train-1", "stage1.iterations=0, walk.energy=live"),
-        ("moons", "no-constraint", "constraint.rule=null, constraint.align=[], constraint.prior=uniform"),
+        ("mnist", "no-nf", "it would leave out negative_free; use"),
+        ("cifar10", "no-nf-2-enc", "leave out negative_free, set density.own_encoder=true; use"),
+        (
+            "digits-addition",
+            "no-nf-no-train-1",
+            "leave out negative_free, leave out the first stage, set walk.energy=live",
+        ),
+        (
+            "moons",
+            "no-constraint",
+            "leave out constraint, align, set constraint.rule=null, set constraint.prior=uniform",
+        ),
     ],
 )
 def test_a_method_that_changes_nothing_is_refused_with_what_it_would_change(name, method, change):
@@ -80,10 +95,13 @@ def test_a_method_that_changes_nothing_is_refused_with_what_it_would_change(name
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("digits", ["method=no-nf", "stage2.weights.negative_free=0.1"]),
-        ("digits", ["method=no-nf-2-enc", "model.second_encoder=false"]),
-        ("digits-addition", ["method=no-nf-2-enc", *("stage2.weights.generative=0.1", "stage2.weights.penalty=0.01")]),
-        ("digits-addition", ["method=no-nf-no-train-1", "walk.composed=true"]),
+        ("digits", ["method=no-nf", "stage2.terms.negative_free.weight=0.1"]),
+        ("digits", ["method=no-nf-2-enc", "density.own_encoder=false"]),
+        (
+            "digits-addition",
+            ["method=no-nf-2-enc", "density.kind=energy", "stage2.density={generative: 0.1, penalty: 0.01}"],
+        ),
+        ("digits-addition", ["method=no-nf-no-train-1", "density.kind=energy", "walk.composed=true"]),
     ],
 )
 def test_a_method_is_taken_where_settings_give_it_something_to_change(name, settings):
@@ -92,10 +110,16 @@ def test_a_method_is_taken_where_settings_give_it_something_to_change(name, sett
 
 def test_what_takes_no_part_makes_no_difference():
     plain = preset("digits")
-    same = ["walk.steps=7", "constraint.start=0.5", "log_every=3", "preset=mine", "constraint.align=[0.5]"]
+    same = ["walk.steps=7", "parts.constraint.start=0.5", "log_every=3", "preset=mine", "stage2.moves.align.moments=[]"]
+    same += ["stage2.terms.barlow.weight=0", "stage3={iterations: 0, learning_rate: 1, betas: [0, 0]}"]
     for assignment in same:
         assert training_of(parse(override(plain, [assignment]))) == training_of(parse(plain)), assignment
-    for assignment in ("cluster.merge=[0.5]", "walk.composed=true", "constraint.prior=rule", "stage2.iterations=0"):
+    for assignment in (
+        "stage2.moves.merge.moments=[0.5]",
+        "walk.composed=true",
+        "constraint.prior=rule",
+        "stage2.iterations=0",
+    ):
         assert training_of(parse(override(plain, [assignment]))) != training_of(parse(plain)), assignment
 
 
@@ -108,22 +132,24 @@ def test_the_parts_said_are_those_the_trainer_is_given(name, method):
     except UserError:
         assert method == "jem"
         return
-    rule = build_constraint(config.constraint, 10)
-    stages = build_stages(config, BOX, BOX, rule)
-    terms = {term for stage in stages for term in stage.terms}
-    assert ("samples" in parts["density"]) == ("generative" in terms)
-    assert ("score matching" in parts["density"]) == ("denoising" in terms)
-    assert ("penalty" in parts["density"]) == ("penalty" in terms)
+    density = config.density.bind(Place(BOX, BOX))
+    stages = build_stages(config, density, context_of(config, 10, build_constraint(config.constraint, 10)))
+    weighed = {term for stage in stages for term in stage.density_weights}
+    kinds = {term.kind for stage in stages for term in stage.terms.values()}
+    moves = {move.kind for stage in stages for move in stage.moves.values()}
+    assert ("samples" in parts["density"]) == ("generative" in weighed)
+    assert ("score matching" in parts["density"]) == ("denoising" in weighed)
+    assert ("penalty" in parts["density"]) == ("penalty" in weighed)
     for stage in stages:
-        assert (stage.name[-1] in parts["density"]) == bool({"generative", "denoising"} & stage.terms.keys())
-    assert (parts["chains"] != "") == any(stage.negatives is not None for stage in stages)
-    assert parts["chains"].startswith("Metropolis") == (parts["chains"] != "" and langevin(config, BOX).metropolis)
+        assert (stage.name[-1] in parts["density"]) == bool({"generative", "denoising"} & stage.density_weights.keys())
+    assert (parts["chains"] != "") == bool({"generative", "penalty"} & weighed)
+    assert parts["chains"].startswith("Metropolis") == (parts["chains"] != "" and density.langevin.metropolis)
     assert (parts["walks in the clusters"] != "none") == any(stage.walk is not None for stage in stages)
-    assert (parts["negative-free"] == "yes") == ("negative_free" in terms)
-    assert (parts["rule"] != "none") == ("constraint" in terms)
-    assert ("names searched" in parts["rule"]) == any(stage.naming is not None for stage in stages)
-    assert (parts["merged from"] != "") == any(stage.merging for stage in stages)
-    assert (parts["clusters"] == "Sinkhorn") == ("cluster_noise" in terms)
+    assert (parts["negative-free"] == "yes") == ("negative_free" in kinds)
+    assert (parts["rule"] != "none") == ("constraint" in kinds)
+    assert ("names searched" in parts["rule"]) == ("align" in moves)
+    assert (parts["merged from"] != "") == ("merge" in moves)
+    assert (parts["clusters"] == "Sinkhorn") == ("swapped" in kinds)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
@@ -142,16 +168,16 @@ def test_jem_is_the_sampled_term_alone_by_langevin_chains(name):
         return  # without an energy: refused
     plain = parse(preset(name))
     config = with_method(plain.model_copy(update={"method": "jem"}))
-    stages = [stage for stage in (config.stage1, config.stage2) if stage.iterations > 0]
+    stages = [stage for stage in config.stages.values() if stage.iterations > 0]
     assert stages
     for stage in stages:
-        weighed = {term for term, weight in stage.weights.model_dump().items() if weight > 0}
-        assert "generative" in weighed <= {"generative", "penalty"}
-    assert not config.sampling.metropolis
-    assert config.sampling.teleports == 0
-    assert config.sampling.reinit == 0.05
-    if not plain.sampling.metropolis:  # then the chains are the preset's own
-        assert config.sampling == plain.sampling
+        assert "generative" in stage.in_force
+        assert set(stage.in_force) <= {"generative", "penalty"}
+    assert not config.density.metropolis
+    assert config.density.teleports == 0
+    assert config.density.reinit == 0.05
+    if not plain.density.metropolis:  # then the chains are the preset's own
+        assert config.density == plain.density.model_copy(update={"own_encoder": False})
 
 
 @pytest.mark.parametrize("profile", ["laptop", "paper"])
@@ -201,4 +227,4 @@ def test_laptop_tables_leave_out_the_ablations_that_are_none_and_say_so(tmp_path
 
 
 def test_a_default_config_is_the_toy_recipe_in_its_parts():
-    assert parts_of(Config()) == parts_of(parse(preset("moons")))
+    assert parts_of(parse({})) == parts_of(parse(preset("moons")))
