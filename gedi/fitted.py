@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,9 +25,6 @@ from gedi.run_files import Shape, checksum_of, read_json, read_tensors, refuse
 from gedi.sampling import Box
 from gedi.score import score
 from gedi.types import Clustered
-
-if TYPE_CHECKING:
-    from gedi.fitting import Prepared
 
 Record = dict[str, Any]
 Inputs = Scaling | Pixels
@@ -68,20 +65,6 @@ class Fitted:
         self.config, self.model, self.inputs, self.shape = config, model.eval(), inputs, shape
         self.clusters, self.box, self.own_encoder, self.verdict = clusters, box, own_encoder, verdict
         self.density = config.density.bind(Place(box, box))
-
-    @classmethod
-    def of(cls, prepared: "Prepared", verdict: Record | None = None) -> "Fitted":
-        """Of a training that has come to its end."""
-        return cls(
-            prepared.method_config,
-            prepared.trainer.model,
-            prepared.data.inputs,
-            tuple(prepared.data.train.shape[1:]),
-            prepared.clusters,
-            prepared.box,
-            own_encoder=prepared.own_encoder,
-            verdict=verdict,
-        )
 
     def predict(self, points: Any) -> Tensor:
         """The cluster of each point, (n,); the density is not asked."""

@@ -96,7 +96,7 @@ def fit(
     with trainer.processes.watched():
         train(prepared)
     metrics, _ = measured_run(prepared)
-    return Fitted.of(prepared, judge_prepared(prepared, metrics, interventions[0]))
+    return prepared.fitted(judge_prepared(prepared, metrics, interventions[0]))
 
 
 def _settings(config: Config | Mapping[str, Any] | str | None, clusters: int | None) -> Config:
@@ -136,6 +136,19 @@ class Prepared:
     constraint: Constraint | None
     clusters: int
     own_encoder: bool
+
+    def fitted(self, verdict: Record | None = None) -> Fitted:
+        """What was learnt, once training has come to its end."""
+        return Fitted(
+            self.method_config,
+            self.trainer.model,
+            self.data.inputs,
+            tuple(self.data.train.shape[1:]),
+            self.clusters,
+            self.box,
+            own_encoder=self.own_encoder,
+            verdict=verdict,
+        )
 
 
 def prepare(

@@ -15,7 +15,6 @@ from gedi.config import Config, to_yaml
 from gedi.directory import RunDirectory, say, too_old
 from gedi.errors import DivergenceError, EndedElsewhere, UserError
 from gedi.evaluation import density_check
-from gedi.fitted import Fitted
 from gedi.fitting import Prepared, judge_prepared, measured_run, train
 from gedi.loggers import figures
 from gedi.methods import has_clusters
@@ -61,11 +60,11 @@ def _execute(
     except DivergenceError as error:
         if trainer.last_good is not None:  # the guard put the last good state back
             trainer.finish()
-            processes.of_first(lambda: Fitted.of(prepared).save(directory.path / "model"))
+            processes.of_first(lambda: prepared.fitted().save(directory.path / "model"))
         raise error if processes.first else EndedElsewhere(str(error)) from error
     if not processes.first:
         return {}
-    Fitted.of(prepared).save(directory.path / "model")
+    prepared.fitted().save(directory.path / "model")
     assessing = time.perf_counter()
     metrics, points = measured_run(prepared)
     checksum = directory.write_tensors("model/points.safetensors", points)

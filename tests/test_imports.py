@@ -12,8 +12,9 @@ PACKAGE = Path(gedi.__file__).parent
 #: A room may import those of a lower number, and none of its own.
 LAYERS = {
     # the base
-    "types": 0, "random": 0, "errors": 0, "names": 0, "precision": 0, "settings": 0, "renamed": 0,
-    "memory": 0.5, "yaml_text": 0.5, "ending": 0.5, "score": 0.5, "processes": 0.5, "parts": 0.5,
+    "types": 0, "random": 0, "errors": 0, "names": 0, "precision": 0, "settings": 0,
+    "memory": 0.5, "yaml_text": 0.5, "ending": 0.5, "score": 0.5, "processes": 0.5, "parts": 0.5, "renamed": 0.5,
+    "loggers": 0.5, "checkpoints": 0.5, "run_files": 0.7, "claims": 0.7,
     # rooms
     "logic": 1, "nn": 1, "losses": 1, "sampling": 1, "views": 1, "data": 1, "evaluation": 1, "presets": 1,
     # parts that settings name
@@ -21,9 +22,12 @@ LAYERS = {
     "training": 3,
     # settings become data, a model and its stages
     "devices": 3.5, "config": 4, "methods": 5, "building": 5, "rules": 5, "sources": 5, "footprint": 5, "trained": 5.5,
+    "measures": 6, "judge": 6, "measuring": 6.5,
+    # what every face stands on
+    "fitted": 7, "fitting": 7.5,
     # faces
-    "assess": 6, "judge": 6, "checkpoints": 6.5, "run_files": 6.5, "loggers": 6.5, "runs": 7, "threads": 7.5,
-    "examine": 7.5, "report": 8, "completion": 8, "tables": 9, "bench": 9, "cli": 10, "__main__": 11,
+    "directory": 8, "runs": 8.5, "threads": 8.5, "examine": 8.5, "report": 9, "completion": 9, "tables": 10,
+    "bench": 10, "cli": 11, "__main__": 12,
 }  # fmt: skip
 FILES = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 
@@ -109,23 +113,23 @@ def test_every_room_has_a_place():
 @pytest.mark.parametrize(
     "source",
     [
-        "from gedi.runs import prepare",
+        "from gedi.runs import execute",
         "from gedi import runs",
         "from gedi import errors, runs as r",
         "import gedi.runs",
         "import gedi.runs as r",
         "import os, gedi.runs",
-        "def late():\n    from gedi.runs import prepare",
+        "def late():\n    from gedi.runs import execute",
         # relative
         "from .. import runs",
         "from .. import errors, runs as r",
-        "from ..runs import prepare",
-        "from ..runs.deeper import prepare",
+        "from ..runs import execute",
+        "from ..runs.deeper import execute",
         # by an attribute of the package
-        "import gedi\ngedi.fitting.prepare()",
-        "import gedi as g\nprepare = g.runs.prepare",
+        "import gedi\ngedi.runs.execute()",
+        "import gedi as g\nprepare = g.runs.execute",
         "import gedi\ndef late(run=gedi.runs): return run",
-        "import gedi.errors\ngedi.fitting.prepare()",
+        "import gedi.errors\ngedi.runs.execute()",
         # by a name
         "import importlib\nimportlib.import_module('gedi.runs')",
         "import importlib as i\ni.import_module(name='gedi.runs')",
@@ -139,6 +143,11 @@ def test_every_room_has_a_place():
 )
 def test_an_import_from_above_is_seen_however_it_is_written(source):
     assert upwards(Path("losses", "mine.py"), source) == ["runs"]
+
+
+def test_a_function_that_the_package_shows_is_of_the_room_that_defines_it():
+    assert upwards(Path("losses", "mine.py"), "from gedi import Fitted, fit") == ["fitted", "fitting"]
+    assert upwards(Path("losses", "mine.py"), "import gedi\ngedi.fit([], {})") == ["fitting"]
 
 
 def test_rooms_of_one_layer_do_not_import_one_another():
@@ -159,7 +168,7 @@ def test_rooms_of_one_layer_do_not_import_one_another():
         "from . import cluster\nfrom .cluster import log_sinkhorn\nfrom gedi.losses.cluster import log_sinkhorn",
         "from gedi import losses\nimport gedi.losses",
         # no import at all
-        "'''from gedi.runs import prepare'''\n# import gedi.runs",
+        "'''from gedi.runs import execute'''\n# import gedi.runs",
         "runs = 'gedi.runs'\nself.gedi.runs()",
         "import gedious.runs\nfrom gedious import runs\nimport gedi.errors as gedious\ngedious.runs",
         "from importlib import import_module\nimport_module('runs')\nimport_module(name_of_it)\nimport_module(1)",
