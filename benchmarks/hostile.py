@@ -71,9 +71,7 @@ def one(seed, settings):
         found |= {"interventions": len(events), "causes": sorted({record["cause"] for record in events})}
         has_model = (directory.path / "model" / "model.safetensors").is_file()
         found["model_finite"] = (
-            all(bool(x.isfinite().all()) for x in directory.fitted().model.state_dict().values())
-            if has_model
-            else None
+            all(bool(x.isfinite().all()) for x in directory.fitted().model.state_dict().values()) if has_model else None
         )
         return found
 

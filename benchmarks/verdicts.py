@@ -16,9 +16,9 @@ import torch
 
 from gedi.config import override, parse
 from gedi.data import SHAPES
-from gedi.presets import preset
 from gedi.directory import RunDirectory
 from gedi.fitting import prepare
+from gedi.presets import preset
 from gedi.runs import execute, versions
 
 

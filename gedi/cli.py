@@ -147,7 +147,7 @@ def evaluate(
     probe: Annotated[str, _one_of(get_args(Recipe), "{}; sgd is the paper's")] = "lbfgs",
     samples: Annotated[int, typer.Option(min=2, help="images that FID compares")] = 500,
     inception: Annotated[Path | None, typer.Option(help="a file with Inception's weights, for standard FID")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="at most so many images of each set")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="the most images to take of each set")] = None,
     data_dir: DataDir = None,
     allow: Allowed = None,
 ) -> None:
@@ -157,7 +157,7 @@ def evaluate(
         raise unknown("probe", probe, get_args(Recipe))
     from gedi import threads
     from gedi.directory import RunDirectory
-    from gedi.examine import evaluate_run
+    from gedi.evaluating import evaluate_run
     from gedi.report import write_report
 
     threads.use_all()

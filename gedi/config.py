@@ -44,7 +44,7 @@ from gedi.yaml_text import read_yaml, write_yaml
 
 TRIES = 1000  # at a stage, at most; far fewer are ever of use
 
-#: The paper's letters, for who types them: the nearest spelling would not lead here.
+#: The paper's letters, in case somebody types them: the nearest spelling would not lead here.
 _LETTERS = {
     "T": "steps",
     "eps": "radius",
@@ -78,8 +78,8 @@ class DataConfig(Section):
     triplets: Positive = 100  # addition only
     free: Count = 0  # addition: further images in no triplet
     validation: Count = 0  # addition: further triplets held out of training, to choose settings by
-    group_size: Positive = 1  # a file: so many rows in a row belong to one group of the constraint
-    limit: Positive | None = None  # images, shards: so many of the training part, drawn by the seed; None takes all
+    group_size: Positive = 1  # a file: how many rows, one after the other, make a group of the constraint
+    limit: Positive | None = None  # images, shards: how many of the training part, drawn by the seed; None takes all
     side: Positive | None = None  # images in a folder or in tar shards: scaled to this side; None wants them alike
     pad: Count = 0  # images: pixels of border added on every side
     channels: Annotated[Literal[1, 3], BeforeValidator(number)] = 1  # images: 3 repeats gray ones, as the paper does
@@ -135,7 +135,7 @@ class AugmentConfig(Section):
     scale: Amount = 0.0  # log factor, each axis on its own
     shift: Amount = 0.0  # pixels
     elastic: Amount = 0.0  # pixels
-    crop: Count = 0  # reflect-pad by so many pixels, then crop back
+    crop: Count = 0  # reflect-pad by this number of pixels, then crop back
     resized: Share = 0.0  # crop a share of the area between this and 1, and scale it back
     flip: Switch = False  # mirror every second image
     jitter: Share = 0.0  # probability of a colour jitter
@@ -405,11 +405,12 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
 
 def _allow_what_is_typed(path: Sequence[str], value: Any) -> None:
     """Whoever types the import path of a part trusts it; a file's word is not enough."""
-    if path[-1] == "kind" and isinstance(value, str) and "." in value:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            _allow_what_is_typed([*path, str(key)], below)
+    elif path[-1] == "kind" and isinstance(value, str) and "." in value:
         allow(value)
-    if (
-        _is_stage(path[0]) and path[1:2] in (["terms"], ["moves"]) and len(path) >= 5
-    ):  # stage, terms, package, class, key
+    elif _is_stage(path[0]) and path[1] in ("terms", "moves") and len(path) >= 5:  # stage2.terms.package.Class.key
         allow(path[2])
 
 

@@ -32,7 +32,7 @@ def check_data(config: Config) -> None:
 
 
 def check_training(config: Config, shape: Sequence[int], points: int, clusters: int) -> None:
-    """Refuse a network, chains or batches that cannot be held, for so many points of a shape."""
+    """Refuse a network, chains or batches that cannot be held, for a number of points of a shape."""
     m, stages = config.model, config.stages.values()
     point = math.prod(shape) * _FLOAT
     of_point = f"points of shape {tuple(shape)}"

@@ -47,7 +47,7 @@ class Processes:
         return self.rank == 0
 
     def joined(self, x: Tensor, sizes: Sequence[int], front: int = 0) -> list[Tensor]:
-        """The rows of every process, as several batches of so many rows each were stacked in ``x``.
+        """The rows of every process, as several batches, whose sizes are given, were stacked in ``x``.
 
         The gradient is right where every process goes on to compute the same loss and gradients are then averaged
         over the processes: each sends its own rows' gradient back, times their number.
@@ -55,7 +55,7 @@ class Processes:
         Args:
             x: (sum(sizes), ...), as many rows in each process.
             sizes: rows of each batch here.
-            front: so many rows of each batch, its first, come before all others when joined.
+            front: how many rows of each batch, from its first on, come before all others when joined.
         """
         if self.size == 1:
             return list(torch.split(x, list(sizes)))

@@ -128,7 +128,7 @@ def read_json(path: Path, kind: type[BaseModel], cure: str = _AGAIN) -> Record:
 
 
 def read_lines(path: Path, keep: int | None = None) -> list[Record]:
-    """The records of a log, or its first so many; a last line that a kill cut short, or is being written, is none."""
+    """The records of a log, or the first ``keep``; a last line that a kill cut short, or is being written, is none."""
     if not path.is_file():
         return []
     try:

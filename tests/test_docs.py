@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from gedi import cli
-from gedi.examine import PARTS
+from gedi.evaluating import PARTS
 from gedi.parts import check_method
 from gedi.presets import preset
 from gedi.tables import TABLES

@@ -26,7 +26,7 @@ LAYERS = {
     # what every face stands on
     "fitted": 7, "fitting": 7.5,
     # faces
-    "directory": 8, "runs": 8.5, "threads": 8.5, "examine": 8.5, "report": 9, "completion": 9, "tables": 10,
+    "directory": 8, "runs": 8.5, "threads": 8.5, "evaluating": 8.5, "report": 9, "completion": 9, "tables": 10,
     "bench": 10, "cli": 11, "__main__": 12,
 }  # fmt: skip
 FILES = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]

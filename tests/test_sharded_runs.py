@@ -17,7 +17,7 @@ from gedi.config import override, parse
 from gedi.data import Dataset, Shards, StoredImages, is_sharded, load_digits, write_shards
 from gedi.directory import RunDirectory
 from gedi.errors import UserError
-from gedi.examine import evaluate_run
+from gedi.evaluating import evaluate_run
 from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.random import Streams
@@ -158,7 +158,7 @@ def test_assessing_evaluating_and_reporting_never_take_the_whole_set(folder, tmp
     run = prepare(config)
     directory = RunDirectory.create(tmp_path / "run")
     monkeypatch.setattr(assess, "SHOWN", 20)
-    monkeypatch.setattr("gedi.examine._READ", 25)
+    monkeypatch.setattr("gedi.evaluating._READ", 25)
     monkeypatch.setattr(assess, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
     no_slice_of_everything(monkeypatch)
     results = execute(run, directory)

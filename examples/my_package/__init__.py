@@ -2,8 +2,8 @@
 
     PYTHONPATH=examples gedi run circles --set stage2.terms.my_package.MyLoss.weight=0.1
 
-Nothing of GEDI is changed or registered. It is one class: its fields are its settings, checked and kept with the run; what
-it carries from step to step is checkpointed and rolled back with everything else.
+Nothing of GEDI is changed or registered. It is one class: its fields are its settings, checked and kept with the run;
+what it carries from step to step is checkpointed and rolled back with everything else.
 """
 
 from typing import ClassVar, Literal

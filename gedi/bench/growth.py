@@ -38,7 +38,7 @@ def growth(effort: Effort) -> Iterator[Finding]:
 
 
 def _moving(sgld: int, walk: int, *settings: str) -> Workload:
-    """An image training with so many moves of each kind a step."""
+    """An image training with a given number of moves of each kind a step."""
     return images(_WIDTH, f"sampling.steps={sgld}", f"walk.steps={walk}", *settings)
 
 

@@ -52,7 +52,7 @@ def processes(effort: Effort) -> Iterator[Finding]:
 
 
 def _steps(work: str, size: int, threads: int) -> float:
-    """Seconds of a step in so many processes."""
+    """Seconds of a step in a number of processes."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     if size > 1:
         with socket.socket() as free:

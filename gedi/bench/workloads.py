@@ -46,7 +46,7 @@ def toy(stage: str, *settings: str) -> Workload:
 
 
 def table(dimensions: int, *settings: str) -> Workload:
-    """The same recipe, stage 2, on a table of random numbers with so many columns."""
+    """The same recipe, stage 2, on a table of random numbers with a given number of columns."""
     points = torch.randn(1000, dimensions, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(len(points)) % 2
     data = Dataset("random", points, points[:100], labels, labels[:100])

@@ -71,7 +71,7 @@ class ArrayShard:
                     Summary.of(values[start : start + rows].reshape(-1, columns).astype(np.float64))
                     for start in range(0, len(self), rows)
                 ]
-                return vars(Summary.of_all(parts))
+                return vars(Summary.joined(parts))
 
         return Summary(**remembered(self.path, self.stamp, "summary", look))
 
@@ -86,7 +86,7 @@ class Summary:
 
     Example:
         >>> x = np.arange(12.0).reshape(6, 2)
-        >>> both = Summary.of_all([Summary.of(x[:1]), Summary.of(x[1:])])
+        >>> both = Summary.joined([Summary.of(x[:1]), Summary.of(x[1:])])
         >>> both.mean, both.squares / both.n, x.var(axis=0)
         (array([5., 6.]), array([11.66666667, 11.66666667]), array([11.66666667, 11.66666667]))
     """
@@ -104,7 +104,7 @@ class Summary:
         return cls(np.array(len(x)), x.min(axis=0), x.max(axis=0), mean, np.square(x - mean).sum(axis=0))
 
     @classmethod
-    def of_all(cls, parts: Sequence["Summary"]) -> "Summary":
+    def joined(cls, parts: Sequence["Summary"]) -> "Summary":
         """Of all rows, from the summaries of parts of them."""
         n = np.sum([part.n for part in parts])
         mean = np.sum([part.n / n * part.mean for part in parts], axis=0)

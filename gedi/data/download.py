@@ -109,7 +109,7 @@ def _get(url: str, part: Path, bar: "_Bar | None", most: int | None = None) -> N
 
 
 class _AtMost:
-    """A file that takes so many bytes and no more: a server may have no end."""
+    """A file that takes a number of bytes and no more: a server may have no end."""
 
     def __init__(self, file: BinaryIO, most: int) -> None:
         self._file, self._most = file, most
@@ -131,12 +131,12 @@ class _Bar:
         self._progress, self._task = progress, progress.add_task(name)
 
     def begin(self, start: int) -> None:
-        """Show that so many bytes are there already."""
+        """Show how many bytes are there already."""
         self._start = start
         self.reset()
 
     def update(self, size: int) -> None:
-        """Go on by so many bytes."""
+        """Go on by a number of bytes."""
         self._progress.update(self._task, total=self._start + self.total or None, advance=size)
 
     def reset(self) -> None:

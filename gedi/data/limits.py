@@ -33,7 +33,7 @@ def memory_limit() -> int:
 
 
 def check_size(size: int, name: str) -> None:
-    """Refuse content of so many bytes, before there is any, if it is more than memory should hold."""
+    """Refuse content of this number of bytes, before there is any, if it is more than memory should hold."""
     limit = memory_limit()
     if size > limit:
         raise UserError(

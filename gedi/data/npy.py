@@ -61,7 +61,7 @@ def _member(held: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarr
 
 
 def _read(file: IO[bytes], size: int, name: str) -> np.ndarray:
-    """One array of a file of so many bytes."""
+    """One array of a file, whose length in bytes is known."""
     start = file.read(8)
     if len(start) < 8 or not start.startswith(np.lib.format.MAGIC_PREFIX) or (start[6], start[7]) not in _READERS:
         raise ValueError("it does not begin like an array of NumPy's")

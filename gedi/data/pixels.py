@@ -82,7 +82,7 @@ class StoredImages:
 
 
 def chunks(x: Points, size: int) -> Iterator[Tensor]:
-    """The points of a set, so many at a time; no more are in memory.
+    """The points of a set, ``size`` at a time; no more are in memory.
 
     Example:
         >>> [len(part) for part in chunks(torch.zeros(5, 2), 2)]

@@ -116,7 +116,7 @@ def _array_set(files: ShardFiles) -> ShardSet:
     labels = _labels([_array_labels(files, part) for part in (shards[:n], shards[n:])])
     dtype = torch.uint8 if is_bytes and not is_table else torch.float32
     made = _set(files, shards[:n], shards[n:], first.row_shape, dtype, labels)
-    return replace(made, summary=Summary.of_all(summaries[:n]) if is_table else None)
+    return replace(made, summary=Summary.joined(summaries[:n]) if is_table else None)
 
 
 def _laid_out(shard: ArrayShard) -> ArrayShard:

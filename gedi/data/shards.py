@@ -131,7 +131,7 @@ def is_sharded(points: Points) -> bool:
 
 
 def spread(n: int, most: int) -> Tensor:
-    """At most so many of n places, evenly from the first to the last: shards may be sorted.
+    """At most ``most`` of n places, evenly from the first to the last: shards may be sorted.
 
     Example:
         >>> spread(9, 3), spread(2, 3)

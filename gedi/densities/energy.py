@@ -113,7 +113,7 @@ class EnergyDensity(Density):
             samples, info["acceptance"] = self.move(model.energy, buffer, streams["sampler"])
             contrast = anchor
             if self.data_noise > 0 or anchor is not x:
-                # so many data as samples: more would only cost passes. Every k-th, since free points come last
+                # as many data as samples: more would only cost passes. Every k-th, since free points come last
                 some = x[:: max(1, len(x) // len(samples))][: len(samples)]
                 contrast = gaussian_noise(some, self.data_noise, streams["view"])
             encoded = [contrast, samples]

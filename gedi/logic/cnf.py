@@ -14,7 +14,7 @@ from gedi.logic.dimacs import LITERALS, UNWATCHED, Clauses, check_length, parse_
 from gedi.logic.limits import Budget, Limits
 from gedi.logic.sdd import Space
 
-_SMALL = 24  # so many Booleans have no large diagram: no child process is needed
+_SMALL = 24  # this number of Booleans has no large diagram: no child process is needed
 
 
 def read_cnf(

@@ -69,7 +69,7 @@ class Budget:
             raise self.too_long()
 
     def check_memory(self, numbers: float) -> None:
-        """Raise if so many numbers of 8 bytes are too much to hold."""
+        """Raise if this number of numbers of 8 bytes are too much to hold."""
         if 8 * numbers > self.limits.gigabytes * GIGABYTE:
             raise self.too_much_memory()
 

@@ -66,7 +66,7 @@ class Trained:
 
     @cached_property
     def some(self) -> Tensor:
-        """Numbers of the test rows that a density is held against: all of them, or so many as are sampled."""
+        """Numbers of the test rows that a density is held against: all of them, or as many as are sampled."""
         return chosen(self.data.test, SAMPLES, self.streams["judged"])
 
     @cached_property
@@ -125,7 +125,7 @@ def seen_of(model: Model, x: Points) -> Clustered:
 
 
 def chosen(points: Points, most: int, generator: torch.Generator) -> Tensor:
-    """Indices of all points, or of so many of them at random; of shards, whose reads cost, a few from everywhere."""
+    """Indices of all points, or of ``most`` of them at random; of shards, whose reads cost, a few from everywhere."""
     if is_sharded(points):
         return spread(len(points), min(most, SAMPLES))
     if len(points) <= most:

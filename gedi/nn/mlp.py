@@ -14,7 +14,7 @@ from gedi.precision import no_autocast
 Activation = Literal["silu", "leaky_relu", "sine"]
 LEAK = 0.2
 _CACHED = 2**18  # bytes of one layer's activations that stay in the cache, and in memory already at hand
-_NARROW = 8  # up to so many columns a product is several times faster with the matrix laid the other way
+_NARROW = 8  # up to this number of columns a product is several times faster with the matrix laid the other way
 
 
 def _silu(z: Tensor) -> tuple[Tensor, Tensor]:

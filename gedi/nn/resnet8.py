@@ -20,8 +20,8 @@ class ResNet8(nn.Module):
     Args:
         channels: of the images.
         width: ``F``, 128 or 256 in the paper.
-        stem: the first convolution moves by so many pixels (its kernel is two wider); 1 is the paper's form, 2 works at
-            half the side throughout and costs a quarter.
+        stem: by how many pixels the first convolution moves (its kernel is two wider); 1 is the paper's form, 2
+            works at half the side throughout and costs a quarter.
         generator: the stream the weights are drawn from.
 
     Source: Duvenaud et al. 2021 (the architecture), the paper's appendix.

@@ -45,7 +45,7 @@ class Seen(NamedTuple):
         data: the data themselves.
         looks: the same rows through each look that a term of the stage needs.
         progress: share of the stage that is over.
-        grouped: so many rows, the first, come in groups of the constraint.
+        grouped: how many rows, from the first on, come in groups of the constraint.
         labels: only where a term needs them.
     """
 

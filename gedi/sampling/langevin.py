@@ -173,7 +173,7 @@ class Teleport:
 
     @torch.no_grad()
     def begin(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, jumps: int = 1) -> Chain:
-        """Chains that stand at ``x``, after so many jumps.
+        """Chains that stand at ``x``, after a number of jumps.
 
         Where a jump leads does not depend on where a chain stands, so start and proposals are evaluated in one call.
         """

@@ -21,7 +21,7 @@ from gedi.config import Config, override, parse
 from gedi.directory import RunDirectory
 from gedi.ending import ctrl_c_held, ended_with_this_one
 from gedi.errors import DivergenceError, UserError, unknown
-from gedi.examine import evaluate_run
+from gedi.evaluating import evaluate_run
 from gedi.fitting import prepare
 from gedi.presets import check_profile, preset
 from gedi.runs import execute

@@ -28,7 +28,7 @@ class Cell:
         return f"{self.row}_{column}_T{'' if self.steps is None else self.steps}_seed{self.seed}"
 
 
-#: The arguments of :func:`gedi.examine.evaluate_run` for a cell at a profile.
+#: The arguments of :func:`gedi.evaluating.evaluate_run` for a cell at a profile.
 Measure = Callable[[Cell, str], dict[str, Any]]
 
 

@@ -67,7 +67,7 @@ class Batches:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def visits_once(self, batches: int) -> bool:
-        """Whether no point comes twice in so many batches.
+        """Whether no point comes twice in this number of batches.
 
         Example:
             >>> Batches(100, 10).visits_once(10), Batches(100, 10).visits_once(11)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gedi.processes import Processes
 from gedi.training.stage import Stage
-from gedi.training.tree import Tree, of_all, of_this
+from gedi.training.tree import Tree, joined_tree, own_tree
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ class Course:
 
     def state_dict(self) -> dict[str, Any]:
         """Where training is, the same in every process."""
-        trees = {name: of_all(getattr(self, name), self._processes) for name in ("trunk", "best")}
+        trees = {name: joined_tree(getattr(self, name), self._processes) for name in ("trunk", "best")}
         return {"at": self.at, "begun": self.begun, "selection_losses": list(self.selection_losses), **trees}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there."""
         self.at, self.begun, self.selection_losses = state["at"], state["begun"], list(state["selection_losses"])
-        self.trunk, self.best = (of_this(state[name], self._processes) for name in ("trunk", "best"))
+        self.trunk, self.best = (own_tree(state[name], self._processes) for name in ("trunk", "best"))
 
 
 def _legs(stages: Sequence[Stage], number: int, n_init: int) -> list[Leg]:

@@ -1,6 +1,6 @@
 """The guard: looks at a training now and then, and says when it goes wrong. It only reads.
 
-The loop asks it every so many iterations; what it finds is raised as :class:`Trouble`, and the loop goes back
+The loop asks it every few iterations; what it finds is raised as :class:`Trouble`, and the loop goes back
 to a snapshot that a look found clean, softens the stage and goes on, or gives up.
 """
 
@@ -18,7 +18,7 @@ from gedi.errors import DivergenceError
 from gedi.processes import Processes
 from gedi.training.stage import Stage
 from gedi.training.step import CLUSTERS
-from gedi.training.tree import Tree, of_all, of_this
+from gedi.training.tree import Tree, joined_tree, own_tree
 
 Record = dict[str, Any]
 
@@ -48,7 +48,7 @@ class GuardSettings:
         extent: limit of the chains' distance from the box (root mean square), in diagonals of it.
         growth: energy gap and terms are out of hand at this many times their usual size (the median so far, their
             first size or 1, whichever is largest),
-        patience: after so many looks in a row; one cluster for all points has to last as long.
+        patience: after this number of looks in a row; one cluster for all points has to last as long.
     """
 
     attempts: int = 5
@@ -136,7 +136,7 @@ class Guard:
         self._forget()
 
     def due(self, iteration: int, iterations: int) -> bool:
-        """Whether to look after so many iterations; always at the end of a stage."""
+        """Whether to look after this number of iterations; always at the end of a stage."""
         return self.settings.attempts > 0 and (iteration % self.settings.every == 0 or iteration == iterations)
 
     @property
@@ -203,8 +203,8 @@ class Guard:
         """Everything the next look and the next intervention depend on, the same in every process."""
         return {
             "interventions": self.interventions,
-            "beginning": of_all(self.beginning, self._processes),
-            "good": of_all(self.good, self._processes),
+            "beginning": joined_tree(self.beginning, self._processes),
+            "good": joined_tree(self.good, self._processes),
             "returned": self.returned,
             "seen": {cause: list(values) for cause, values in self._seen.items()},
             "suspicion": dict(self._suspicion),
@@ -213,7 +213,7 @@ class Guard:
     def load_state_dict(self, state: Record) -> None:
         """Go on from a saved state."""
         self.interventions, self.returned = state["interventions"], state["returned"]
-        self.beginning, self.good = (of_this(state[name], self._processes) for name in ("beginning", "good"))
+        self.beginning, self.good = (own_tree(state[name], self._processes) for name in ("beginning", "good"))
         self._seen = {cause: list(values) for cause, values in state["seen"].items()}
         self._suspicion = dict(state["suspicion"])
 
@@ -222,7 +222,7 @@ class Guard:
         self._seen, self._suspicion = {}, {}
 
     def _outgrown(self, cause: str, value: float) -> float | None:
-        """The limit, if a figure has been beyond it for so many looks."""
+        """The limit, if a figure has been beyond it for as many looks as patience allows."""
         seen = self._seen.setdefault(cause, [])
         usual = max(1.0, seen[0], statistics.median(seen)) if seen else math.inf
         limit = self.settings.growth * usual

@@ -63,7 +63,7 @@ class Walk:
         return self.refresh == 1
 
     def __call__(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int = 0) -> Tensor:
-        """The end of a walk from each point, or its path, every so many steps."""
+        """The end of a walk from each point, or its path, at every ``every``-th step."""
         relax = self.relax
         return manifold_walk(
             energy,

@@ -11,7 +11,7 @@ from gedi.nn import Model
 from gedi.processes import Processes
 from gedi.training.sharding import like, load_model, load_optimiser, local, scatter, whole
 from gedi.training.step import JointPass
-from gedi.training.tree import Tree, copied, of_all, of_this, placed
+from gedi.training.tree import Tree, copied, joined_tree, own_tree, placed
 
 
 class State:
@@ -69,11 +69,11 @@ class State:
 
     def state_dict(self) -> Tree:
         """For a checkpoint: the same in every process."""
-        return of_all(self.copy(), self.processes)
+        return joined_tree(self.copy(), self.processes)
 
     def load_state_dict(self, tree: Tree) -> None:
         """From a checkpoint."""
-        self.restore(of_this(tree, self.processes))
+        self.restore(own_tree(tree, self.processes))
 
     def begin(self, objectives: dict[str, Carried], *, averaged: bool) -> None:
         """A new stage: objectives carry what they begin with, an average starts where the parameters are."""

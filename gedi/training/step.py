@@ -26,7 +26,7 @@ class Batch(NamedTuple):
         looks: other looks at the same data, those that a term needs.
         draw: what the density wants to see.
         progress: share of the stage that is over.
-        grouped: so many rows, the first, come in groups.
+        grouped: how many rows, from the first on, come in groups.
         labels: only the supervised upper bound looks.
     """
 
@@ -75,7 +75,7 @@ class JointPass(nn.Module):
             batch.draw,
             latents[len(clustered) :],
             now.density_weights,
-            lambda function, parts: self._of_all(batch, function, parts),
+            lambda function, parts: self._everywhere(batch, function, parts),
             watching,
         )
         outputs = self.model.heads(latents[: len(clustered)])
@@ -98,10 +98,10 @@ class JointPass(nn.Module):
     def _encoded(self, batch: Batch, parts: list[Tensor]) -> list[Tensor]:
         """The latents of every part in one pass; a tensor that stands for several parts goes through once."""
         once = list({id(part): part for part in parts}.values())
-        latents = dict(zip(map(id, once), self._of_all(batch, self.model.encoder, once), strict=True))
+        latents = dict(zip(map(id, once), self._everywhere(batch, self.model.encoder, once), strict=True))
         return [latents[id(part)] for part in parts]
 
-    def _of_all(self, batch: Batch, function: Callable[[Tensor], Tensor], parts: list[Tensor]) -> list[Tensor]:
+    def _everywhere(self, batch: Batch, function: Callable[[Tensor], Tensor], parts: list[Tensor]) -> list[Tensor]:
         """A function of several batches, at the cost of one call, with the rows of every process: groups first."""
         if not parts:
             return []

@@ -50,7 +50,7 @@ def placed(tree: Tree, device: torch.device | str) -> Tree:
     return mapped(tree, place)
 
 
-def of_all(tree: Tree, processes: Processes) -> Tree:
+def joined_tree(tree: Tree, processes: Processes) -> Tree:
     """The tree with the rows of every process, as it is saved. Every process must ask."""
 
     def join(leaf: Any) -> Any:
@@ -59,17 +59,17 @@ def of_all(tree: Tree, processes: Processes) -> Tree:
     return mapped(tree, join)
 
 
-def of_this(tree: Tree, processes: Processes) -> Tree:
+def own_tree(tree: Tree, processes: Processes) -> Tree:
     """A saved tree with this process's share of what is spread.
 
     Example:
         >>> spread = {"x": Spread(torch.arange(4), 4)}
-        >>> of_this(of_all(spread, Processes()), Processes(rank=1, size=2))["x"]
+        >>> own_tree(joined_tree(spread, Processes()), Processes(rank=1, size=2))["x"]
         Spread(rows=tensor([1, 3]), total=4)
     """
     if isinstance(tree, dict):
         if set(tree) == {_SPREAD}:
             rows = tree[_SPREAD]
             return Spread(processes.own(rows), len(rows))
-        return {name: of_this(value, processes) for name, value in tree.items()}
-    return [of_this(value, processes) for value in tree] if isinstance(tree, list) else tree
+        return {name: own_tree(value, processes) for name, value in tree.items()}
+    return [own_tree(value, processes) for value in tree] if isinstance(tree, list) else tree

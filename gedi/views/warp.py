@@ -16,10 +16,10 @@ class Warp:
     as many passes.
 
     Attributes:
-        rotation: up to so many degrees either way.
+        rotation: the most degrees, either way.
         shear: up to this.
         scale: up to a factor ``exp(+-scale)``, each axis on its own.
-        shift: up to so many pixels either way.
+        shift: the most pixels, either way.
         elastic: standard deviation, in pixels, of a smooth random field.
         grid: control points of that field along each side.
         background: what moves in from outside.

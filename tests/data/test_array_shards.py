@@ -79,7 +79,7 @@ def test_of_fewer_shards_a_fifth_of_the_rows_of_every_class_is_the_test_part(tmp
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.floats(-1e6, 1e6))
 def test_summaries_of_parts_make_the_summary_of_all(sizes, shift):
     x = np.random.default_rng(0).standard_normal((sum(sizes), 3)) + shift
-    parts = Summary.of_all([Summary.of(part) for part in np.split(x, np.cumsum(sizes)[:-1])])
+    parts = Summary.joined([Summary.of(part) for part in np.split(x, np.cumsum(sizes)[:-1])])
     for name, value in vars(Summary.of(x)).items():
         np.testing.assert_allclose(getattr(parts, name), value, rtol=1e-7, atol=1e-7)
 

@@ -5,6 +5,7 @@ import torch
 from calls import Called, Typed
 
 from gedi.directory import RunDirectory
+from gedi.evaluating import evaluate_run
 from gedi.evaluation import (
     auroc,
     batch_nmi,
@@ -16,7 +17,6 @@ from gedi.evaluation import (
     nearest_neighbour_test,
     precision_recall,
 )
-from gedi.examine import evaluate_run
 
 BEGUN = {"run/config.yaml": "preset: digits\nmodel: {encoder: conv}\ndata: {name: digits}\n"}
 PLANE = {"run/config.yaml": "preset: moons\n"}

@@ -13,7 +13,7 @@ import pytest
 
 from gedi.directory import RunDirectory
 from gedi.processes import Processes
-from gedi.training.tree import of_this
+from gedi.training.tree import own_tree
 
 pytestmark = pytest.mark.slow
 # as `gedi`, with frequent checkpoints and without pictures; Fabric starts this very file again for the second process
@@ -76,7 +76,7 @@ def whole(program, tmp_path_factory):
 
 
 def chains_saved(directory):
-    return len(of_this(directory.load_checkpoint()["state"]["density"], Processes())["chains"].rows)
+    return len(own_tree(directory.load_checkpoint()["state"]["density"], Processes())["chains"].rows)
 
 
 def lines(path):

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from gedi.config import override, parse
 from gedi.densities import energy
 from gedi.directory import RunDirectory
-from gedi.examine import evaluate_run
+from gedi.evaluating import evaluate_run
 from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.report import image_figures, write_report

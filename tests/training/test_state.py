@@ -10,7 +10,7 @@ from gedi.nn import MLP, EnergyHead, Model, Projector, Prototypes
 from gedi.processes import Processes
 from gedi.training.state import State
 from gedi.training.step import JointPass
-from gedi.training.tree import of_all
+from gedi.training.tree import joined_tree
 from gedi.types import Spread
 
 CPU = torch.device("cpu")
@@ -284,6 +284,6 @@ def test_a_copy_is_joined_as_a_state_is():
     """What restarts and the guard keep goes into a checkpoint in the same form."""
     states = [state_of(processes=p) for p in two()]
     copies = [state.copy() for state in states]
-    joined = together(*(lambda s=s, c=c: of_all(c, s.processes) for s, c in zip(states, copies, strict=True)))
+    joined = together(*(lambda s=s, c=c: joined_tree(c, s.processes) for s, c in zip(states, copies, strict=True)))
     assert same(flat(joined[0]), flat(state_of().state_dict()))
     assert same(flat(joined[1]), flat(joined[0]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gedi.processes import Processes
-from gedi.training.tree import copied, mapped, of_all, of_this, placed
+from gedi.training.tree import copied, joined_tree, mapped, own_tree, placed
 from gedi.types import Spread
 
 LEAVES = st.one_of(
@@ -55,12 +55,12 @@ def test_a_copy_is_the_same_and_shares_no_tensor(tree):
 @given(TREES)
 def test_what_is_saved_alone_is_what_is_loaded_alone(tree):
     alone = Processes()
-    assert same(of_this(of_all(tree, alone), alone), tree)
+    assert same(own_tree(joined_tree(tree, alone), alone), tree)
 
 
 @given(TREES)
 def test_what_is_saved_holds_nothing_but_plain_data(tree):
-    saved, file = of_all(tree, Processes()), io.BytesIO()
+    saved, file = joined_tree(tree, Processes()), io.BytesIO()
     torch.save(saved, file)
     file.seek(0)
     assert same(torch.load(file, weights_only=True), saved)
@@ -69,8 +69,8 @@ def test_what_is_saved_holds_nothing_but_plain_data(tree):
 @pytest.mark.parametrize("size", [2, 3])
 def test_each_process_takes_its_share_of_what_is_spread_and_all_of_the_rest(size):
     whole = {"own": [torch.arange(3), Spread(torch.arange(7), 7)], "n": 4}
-    saved = of_all(whole, Processes())
-    shares = [of_this(saved, Processes(rank, size)) for rank in range(size)]
+    saved = joined_tree(whole, Processes())
+    shares = [own_tree(saved, Processes(rank, size)) for rank in range(size)]
     for rank, share in enumerate(shares):
         assert torch.equal(share["own"][1].rows, torch.arange(7)[rank::size])
         assert share["own"][1].total == 7

@@ -48,7 +48,7 @@ from gedi.nn import Model, ResNet8
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box
-from gedi.training.tree import of_this
+from gedi.training.tree import own_tree
 
 Record = dict[str, Any]
 _READ = 10_000  # images of each part of a set in shards, where no limit is given
@@ -76,7 +76,7 @@ def evaluate_run(
         recipe: of the linear probe: ``lbfgs``, or ``sgd`` as in the paper.
         samples: how many images FID compares.
         inception: a file with Inception's weights, for FID as published.
-        limit: at most so many training and test images, drawn at random; None takes all, or 10,000 of shards.
+        limit: the most training and test images to take, drawn at random; None takes all, or 10,000 of shards.
     """
     _check(parts, against, recipe, samples, inception, limit)  # before the hours that the parts may take
     config = with_method(directory.config())
@@ -183,7 +183,7 @@ def _kept(config: Config, state: Record) -> Tensor | None:
     if "chains" in state:  # as gedi 0.1 wrote it
         chains: Tensor = state["chains"]
         return chains
-    kept = config.density.kept(of_this(state["state"]["density"], Processes()))
+    kept = config.density.kept(own_tree(state["state"]["density"], Processes()))
     return None if kept is None else kept.rows
 
 
@@ -253,7 +253,7 @@ def _other_images(
 
 
 def _some(n: int, limit: int | None, generator: torch.Generator) -> Tensor:
-    """Indices of at most so many of n things, at random, in order."""
+    """Indices of at most ``limit`` of n things, at random, in order."""
     return torch.randperm(n, generator=generator)[: limit or n].sort().values
 
 

@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gedi import cli, examine
+from gedi import cli, evaluating
 from gedi.config import override, parse
 from gedi.data import load_digits
 from gedi.densities import energy
 from gedi.directory import RunDirectory
 from gedi.errors import UserError
-from gedi.examine import PARTS, evaluate_run
+from gedi.evaluating import PARTS, evaluate_run
 from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.runs import execute
@@ -108,7 +108,7 @@ def test_energies_and_aurocs_are_those_of_the_saved_model(run):
 
 
 def test_fid_bears_the_name_of_its_network(run, monkeypatch):
-    monkeypatch.setattr(examine, "installed_inception", lambda: None)
+    monkeypatch.setattr(evaluating, "installed_inception", lambda: None)
     fid = evaluate_run(run, parts=["fid"], samples=10)["fid"]
     assert (fid["network"], fid["standard"], fid["samples"]) == ("random resnet8", False, 10)
     for kind in ("fresh", "buffer"):
@@ -121,8 +121,8 @@ def test_fid_bears_the_name_of_its_network(run, monkeypatch):
 def test_only_the_standard_network_gives_a_figure_called_fid(run, monkeypatch):
     pooled = torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten())
     for standard in (True, False):
-        network = examine.FeatureNetwork("inception", pooled, standard)
-        monkeypatch.setattr(examine, "installed_inception", lambda network=network: network)
+        network = evaluating.FeatureNetwork("inception", pooled, standard)
+        monkeypatch.setattr(evaluating, "installed_inception", lambda network=network: network)
         fid = evaluate_run(run, parts=["fid"], samples=20)["fid"]
         assert fid["standard"] == standard
         assert ("fid" in fid["fresh"]) == standard
@@ -176,13 +176,13 @@ def test_barlow_has_neither_but_features(trained):
 
 def test_the_papers_probe_is_asked_for_by_name(run, monkeypatch):
     asked = []
-    monkeypatch.setattr(examine, "linear_probe", lambda *args, recipe, generator: asked.append(recipe) or 0.5)
+    monkeypatch.setattr(evaluating, "linear_probe", lambda *args, recipe, generator: asked.append(recipe) or 0.5)
     assert evaluate_run(run, parts=["probe"], recipe="sgd", limit=50)["probe"]["recipe"] == "sgd"
     assert asked == ["sgd"]
 
 
 def test_what_is_unknown_is_refused_by_name_before_anything_is_measured(run, monkeypatch):
-    monkeypatch.setattr(examine, "linear_probe", lambda *args, **kwargs: pytest.fail("too late"))
+    monkeypatch.setattr(evaluating, "linear_probe", lambda *args, **kwargs: pytest.fail("too late"))
     with pytest.raises(UserError, match="unknown part of an evaluation 'probes': did you mean 'probe'"):
         evaluate_run(run, parts=["ood", "probes"])
     with pytest.raises(UserError, match="unknown data set 'nois': did you mean 'noise'"):
@@ -229,7 +229,7 @@ def test_other_images_come_with_the_channels_and_size_of_ones_own(channels, g):
     example = torch.zeros(1, channels, 6, 6)
     grey, colour = torch.rand(5, 1, 6, 6, generator=g), torch.rand(5, 3, 6, 6, generator=g)
     for images in (grey, colour):
-        made = examine._like(images, example)
+        made = evaluating._like(images, example)
         assert made.shape == (5, channels, 6, 6)
         wanted = images.mean(dim=1, keepdim=True) if channels == 1 else images.expand(-1, 3, -1, -1)
         torch.testing.assert_close(made, wanted)
@@ -237,7 +237,7 @@ def test_other_images_come_with_the_channels_and_size_of_ones_own(channels, g):
 
 def test_bytes_become_shares_of_white():
     images = torch.tensor([0, 51, 255], dtype=torch.uint8)[:, None, None, None].expand(-1, 1, 4, 4)
-    made = examine._like(images, torch.zeros(1, 1, 4, 4, dtype=torch.uint8))
+    made = evaluating._like(images, torch.zeros(1, 1, 4, 4, dtype=torch.uint8))
     assert made.is_floating_point()
     torch.testing.assert_close(made[:, 0, 0, 0], torch.tensor([0.0, 0.2, 1.0]))
 
@@ -245,11 +245,11 @@ def test_bytes_become_shares_of_white():
 @pytest.mark.parametrize("size", [(4, 4), (16, 16), (8, 12)])
 def test_resizing_keeps_what_is_plain_and_the_light_of_the_rest(size, g):
     example = torch.zeros(1, 3, *size)
-    plain = examine._like(torch.full((1002, 1, 8, 8), 0.3), example)  # more than a chunk
+    plain = evaluating._like(torch.full((1002, 1, 8, 8), 0.3), example)  # more than a chunk
     assert plain.shape == (1002, 3, *size)
     torch.testing.assert_close(plain, torch.full_like(plain, 0.3))
     images = torch.rand(3, 3, 8, 8, generator=g)
-    made = examine._like(images, example)
+    made = evaluating._like(images, example)
     assert made.min() >= 0
     assert made.max() <= 1
     torch.testing.assert_close(made.mean(dim=(2, 3)), images.mean(dim=(2, 3)), atol=0.05, rtol=0)
@@ -257,7 +257,7 @@ def test_resizing_keeps_what_is_plain_and_the_light_of_the_rest(size, g):
 
 def test_a_smaller_image_is_an_average_and_no_sample_of_pixels():
     board = (torch.arange(64).view(8, 8) + torch.arange(8)[:, None]) % 2  # a chessboard
-    made = examine._like(board[None, None].float(), torch.zeros(1, 1, 4, 4))
+    made = evaluating._like(board[None, None].float(), torch.zeros(1, 1, 4, 4))
     torch.testing.assert_close(made[..., 1:3, 1:3], torch.full((1, 1, 2, 2), 0.5), atol=0.02, rtol=0)
 
 
