@@ -348,12 +348,19 @@ def parse(settings: Mapping[str, Any]) -> Config:
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     for name, stage in config.stages.items():
-        wrong = [term for term in stage.density if term not in config.density.terms]
-        if wrong:
-            raise unknown(
-                f"term of density.kind={config.density.kind} in {name}.density", wrong[0], config.density.terms
-            )
+        _check_density_weights(name, stage, config.density)
     return config
+
+
+def _check_density_weights(name: str, stage: StageConfig, density: Density) -> None:
+    """Weights are of terms that the density has; those of another kind may be 0."""
+    elsewhere = {term for kind in kinds("gedi.densities", Density).values() for term in kind.terms}
+    for term, weight in stage.density.items():
+        if term in density.terms or (weight == 0 and term in elsewhere):
+            continue
+        if not density.terms:
+            raise UserError(f"{name}.density.{term} needs a density: density.kind={density.kind} has no terms")
+        raise unknown(f"term of density.kind={density.kind} in {name}.density", term, density.terms)
 
 
 def _whole(settings: Mapping[str, Any]) -> Settings:

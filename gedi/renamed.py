@@ -118,7 +118,9 @@ def _refuse_two_widths(settings: Mapping[str, Any]) -> None:
     }
     first, *others = stages.values() or [None]
     if any(width != first for width in others):
-        raise UserError(f"{' and '.join(stages)} must be alike: the density has one width for all stages, density.width")
+        raise UserError(
+            f"{' and '.join(stages)} must be alike: the density has one width for all stages, density.width"
+        )
 
 
 def _weight(stage: str, name: Any, weight: Any) -> list[tuple[Path, Any]]:

@@ -17,8 +17,8 @@ from gedi.processes import Processes
 from gedi.runs import RunDirectory, prepare
 
 IMAGES = (
-    "stage1.iterations=2", "stage2.iterations=4", "model.width=2", "sampling.buffer=64", "sampling.chains=8",
-    "sampling.steps=2",
+    "stage1.iterations=2", "stage2.iterations=4", "model.width=2", "density.buffer=64", "density.chains=8",
+    "density.steps=2",
 )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def toy():
-    return prepare(parse(override(preset("moons"), ["data.n_train=200", "sampling.buffer=200"])))
+    return prepare(parse(override(preset("moons"), ["data.n_train=200", "density.buffer=200"])))
 
 
 @pytest.fixture

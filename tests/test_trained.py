@@ -21,7 +21,14 @@ ROOT = Path(__file__).parent.parent
 BOX = Box(-torch.ones(2), torch.ones(2))
 SMALL = ("stage2.iterations=3", "log_every=1", "n_init=1", "walk.steps=2")
 CHAINS = ("stage1.iterations=3", "density.buffer=64", "density.chains=16", "density.steps=2")
-IMAGES = (*CHAINS, "data.name=digits", "data.limit=100", "model.width=4", "stage1.batch_size=20", "stage2.batch_size=64")
+IMAGES = (
+    *CHAINS,
+    "data.name=digits",
+    "data.limit=100",
+    "model.width=4",
+    "stage1.batch_size=20",
+    "stage2.batch_size=64",
+)
 TRIPLETS = ("data.name=digits-addition", "data.triplets=30", "model.width=4", "stage2.batch_size=60")
 POINTS = (*CHAINS, "data.n_train=300", "data.n_test=100", "stage1.batch_size=50", "stage2.batch_size=50")
 TINY = {
@@ -63,8 +70,16 @@ def test_a_method_changes_nothing_exactly_if_it_trains_the_same_bit_for_bit(name
     [
         ("mnist", "no-nf", "it would leave out negative_free; use"),
         ("cifar10", "no-nf-2-enc", "leave out negative_free, set density.own_encoder=true; use"),
-        ("digits-addition", "no-nf-no-train-1", "leave out negative_free, leave out the first stage, set walk.energy=live"),
-        ("moons", "no-constraint", "leave out constraint, align, set constraint.rule=null, set constraint.prior=uniform"),
+        (
+            "digits-addition",
+            "no-nf-no-train-1",
+            "leave out negative_free, leave out the first stage, set walk.energy=live",
+        ),
+        (
+            "moons",
+            "no-constraint",
+            "leave out constraint, align, set constraint.rule=null, set constraint.prior=uniform",
+        ),
     ],
 )
 def test_a_method_that_changes_nothing_is_refused_with_what_it_would_change(name, method, change):
@@ -82,7 +97,10 @@ def test_a_method_that_changes_nothing_is_refused_with_what_it_would_change(name
     [
         ("digits", ["method=no-nf", "stage2.terms.negative_free.weight=0.1"]),
         ("digits", ["method=no-nf-2-enc", "density.own_encoder=false"]),
-        ("digits-addition", ["method=no-nf-2-enc", "density.kind=energy", "stage2.density={generative: 0.1, penalty: 0.01}"]),
+        (
+            "digits-addition",
+            ["method=no-nf-2-enc", "density.kind=energy", "stage2.density={generative: 0.1, penalty: 0.01}"],
+        ),
         ("digits-addition", ["method=no-nf-no-train-1", "density.kind=energy", "walk.composed=true"]),
     ],
 )
@@ -96,7 +114,12 @@ def test_what_takes_no_part_makes_no_difference():
     same += ["stage2.terms.barlow.weight=0", "stage3={iterations: 0, learning_rate: 1, betas: [0, 0]}"]
     for assignment in same:
         assert training_of(parse(override(plain, [assignment]))) == training_of(parse(plain)), assignment
-    for assignment in ("stage2.moves.merge.moments=[0.5]", "walk.composed=true", "constraint.prior=rule", "stage2.iterations=0"):
+    for assignment in (
+        "stage2.moves.merge.moments=[0.5]",
+        "walk.composed=true",
+        "constraint.prior=rule",
+        "stage2.iterations=0",
+    ):
         assert training_of(parse(override(plain, [assignment]))) != training_of(parse(plain)), assignment
 
 

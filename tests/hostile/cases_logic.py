@@ -192,7 +192,9 @@ CALLS = [
         "training needs one query",
     ),
     Called(
-        "a training term of no rule", lambda _: Rule(weight=1).bind(Context(3, 8, 0.1)), "needs a constraint: see constra"
+        "a training term of no rule",
+        lambda _: Rule(weight=1).bind(Context(3, 8, 0.1)),
+        "needs a constraint: see constra",
     ),
     Called("training on a function", lambda _: check_constraint(max, 3, 2, 10), "must be a gedi.logic.Constraint"),
     Typed(

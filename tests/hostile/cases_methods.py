@@ -46,7 +46,11 @@ CALLS = [
     ),
     Typed("no-nf on sums", "run addition-1000 --set method=no-nf", "use method=gedi"),
     Typed("no-nf-2-enc without a density", "run digits-addition --set method=no-nf-2-enc", "one encoder"),
-    Typed("no stage 1 where there is none", "run digits-addition --set method=no-nf-no-train-1", "leave out the first stage"),
+    Typed(
+        "no stage 1 where there is none",
+        "run digits-addition --set method=no-nf-no-train-1",
+        "leave out the first stage",
+    ),
     Typed(
         "a term taken away by hand and by the method",
         "run moons --set method=no-nf --set stage2.terms.negative_free.weight=0",

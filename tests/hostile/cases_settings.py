@@ -23,7 +23,11 @@ def _yaml(name: str, content: str | bytes, says: str, more: str = "") -> Typed:
 NUMBERS = [
     _set("true for a number of iterations", "stage1.iterations=true", "stage1.iterations: must be a valid number"),
     _set("yes for a width", "walk.radius=yes", "walk.radius: must be a valid number, got True"),
-    _set("false for a weight", "stage2.density.generative=false", "stage2.density.generative: must be a valid number, got False"),
+    _set(
+        "false for a weight",
+        "stage2.density.generative=false",
+        "stage2.density.generative: must be a valid number, got False",
+    ),
     _set("true within a list", "model.hidden=[true, 100]", "model.hidden.0: must be a valid number"),
     _set("true within a pair", "stage1.betas=[true, 0.9]", "stage1.betas.0: must be a valid number"),
     _set("true for a seed", "seed=true", "seed: must be a valid number"),
