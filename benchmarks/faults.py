@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 # as `gedi`, but with a checkpoint every 20 iterations, so that runs of seconds have many
-PROGRAM = "import gedi.runs, gedi.cli; gedi.runs.CHECKPOINT_EVERY = 20; gedi.cli.main()"
+PROGRAM = "import gedi.fitting, gedi.cli; gedi.fitting.CHECKPOINT_EVERY = 20; gedi.cli.main()"
 RUNS = {
     "toy": ["moons", "data.n_train=1000", "stage1.iterations=300", "stage2.iterations=200", "n_init=2"],
     "images": ["digits", "model.width=8", "stage1.iterations=60", "stage2.iterations=60", "log_every=5"],

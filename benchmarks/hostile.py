@@ -19,9 +19,11 @@ from pathlib import Path
 import torch
 
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import DivergenceError
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare, versions
+from gedi.runs import execute, versions
 
 LEARNING_RATE, STEP = 30, 1000
 
@@ -29,16 +31,16 @@ LEARNING_RATE, STEP = 30, 1000
 def hostile(settings):
     """The recipe for circles, thirty and a thousand times too fast."""
     calm = parse(preset("circles"))
-    step = calm.sampling.noise**2 / 2  # what the recipe's step is tied to
+    step = calm.density.noise**2 / 2  # what the recipe's step is tied to
     return parse(
         override(
             preset("circles"),
             [
                 f"stage1.learning_rate={LEARNING_RATE * calm.stage1.learning_rate}",
                 f"stage2.learning_rate={LEARNING_RATE * calm.stage2.learning_rate}",
-                f"sampling.step_size={STEP * step}",
-                "sampling.metropolis=false",
-                "sampling.teleports=0",
+                f"density.step_size={STEP * step}",
+                "density.metropolis=false",
+                "density.teleports=0",
                 *settings,
             ],
         )
@@ -69,7 +71,7 @@ def one(seed, settings):
         found |= {"interventions": len(events), "causes": sorted({record["cause"] for record in events})}
         has_model = (directory.path / "model" / "model.safetensors").is_file()
         found["model_finite"] = (
-            all(bool(x.isfinite().all()) for x in directory.load_model()[0].state_dict().values())
+            all(bool(x.isfinite().all()) for x in directory.fitted().model.state_dict().values())
             if has_model
             else None
         )

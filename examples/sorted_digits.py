@@ -9,9 +9,9 @@ import numpy as np
 
 from gedi.config import override, parse
 from gedi.data import Dataset, load_digits
+from gedi.fitting import measured_run, prepare, train
 from gedi.logic import Constraint
 from gedi.presets import preset
-from gedi.runs import assess_run, prepare, train
 
 SIZE, GROUPS = 4, 220
 
@@ -46,5 +46,5 @@ prepared = prepare(config, data=data, constraint=rule)
 train(prepared)
 
 # 5. What it learnt: a symbol counts as right only if it is the digit itself.
-figures = assess_run(prepared)
+figures, _ = measured_run(prepared)
 print({name: round(figures[name], 3) for name in ("accuracy", "nmi", "constraint_satisfied")})

@@ -1,18 +1,22 @@
 """Learn symbols from raw data without labels: clustering, density and logic in one network."""
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gedi import logic, losses, nn, sampling, views
+    from gedi import densities, logic, losses, nn, objectives, sampling, views
+    from gedi.fitted import Fitted
+    from gedi.fitting import fit
 
 __version__ = "0.1.0"
-__all__ = ["logic", "losses", "nn", "sampling", "views"]
+__all__ = ["Fitted", "densities", "fit", "logic", "losses", "nn", "objectives", "sampling", "views"]
+_FOUND_IN = {"fit": "fitting", "Fitted": "fitted"}
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """A room is imported when it is first asked for: the program answers ``--help`` without torch."""
+    if name in _FOUND_IN:
+        return getattr(importlib.import_module(f"gedi.{_FOUND_IN[name]}"), name)
     if name in __all__:
         return importlib.import_module(f"gedi.{name}")
     raise AttributeError(f"module 'gedi' has no attribute {name!r}")

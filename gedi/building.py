@@ -134,11 +134,13 @@ def trainer_settings(config: Config, stages: Sequence[Stage]) -> TrainerSettings
 def cluster_loss_range(stages: Sequence[Stage]) -> tuple[float, float] | None:
     """The selection loss of a perfect clustering, and that of knowing nothing; None where it proves nothing.
 
+    It is that of the last stage that shapes clusters.
+
     Without walks a low loss is no sign: every split far from the data's edge has it. Nor where a term does not know its
     own range.
     """
-    tried = {id(stage): stage for stage in stages}.values()  # a stage that is tried several times counts once
-    shaping = [term for stage in tried for term in stage.terms.values() if term.shapes == "clusters"]
+    last = next((stage for stage in reversed(stages) if stage.clusters_from), None)
+    shaping = [] if last is None else [last.terms[name] for name in last.clusters_from]
     if not any("walk" in term.looks for term in shaping):
         return None
     ranges = [term.loss_range() for term in shaping]

@@ -22,7 +22,7 @@ from gedi.tables import TABLES, write_table
 
 if TYPE_CHECKING:
     from gedi.config import Config
-    from gedi.runs import Prepared
+    from gedi.fitting import Prepared
 
 app = typer.Typer(help="Learn symbols from raw data without labels.", no_args_is_help=True)
 data_app = typer.Typer(help="Known image data sets: what there is, get it, check it.", no_args_is_help=True)
@@ -31,6 +31,9 @@ app.command()(bench)
 #: What click, of which typer has its own copy since 0.26 or so, raises of arguments that it cannot take.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 _KNOWN = get_args(KnownImages)
+Allowed = Annotated[
+    list[str] | None, typer.Option(metavar="PACKAGE", help="code from elsewhere that settings in a file may name")
+]
 DataDir = Annotated[Path | None, typer.Option(help="the folder of data sets; else GEDI_DATA, else the user's cache")]
 KnownSet = Annotated[str, typer.Argument(help=", ".join(_KNOWN), autocompletion=any_of(_KNOWN))]
 
@@ -84,15 +87,19 @@ def run(
     ] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="compile the encoders, if a compiler is there")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", envvar="GEDI_QUIET", help="no progress on standard error")] = False,
+    allow: Allowed = None,
 ) -> None:
     """Train, evaluate, and write a run directory with its report."""
+    _allow(allow)
     config = _config(target, profile, seed, settings or [])  # before the imports, which take seconds
     from gedi import threads
     from gedi.checkpoints import writing
     from gedi.devices import make_fabric
+    from gedi.directory import RunDirectory, default_directory
+    from gedi.fitting import prepare
     from gedi.loggers import make_logger
     from gedi.report import Progress, write_report
-    from gedi.runs import RunDirectory, default_directory, execute, prepare
+    from gedi.runs import execute
 
     threads.begin()
     path = out or default_directory(config)
@@ -109,6 +116,7 @@ def run(
         threads.settle(prepared, directory, devices)
         with Progress(config) if processes.first and not quiet else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
+        processes.leave()
         if not processes.first:
             return
         with writing(path):
@@ -141,14 +149,16 @@ def evaluate(
     inception: Annotated[Path | None, typer.Option(help="a file with Inception's weights, for standard FID")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="at most so many images of each set")] = None,
     data_dir: DataDir = None,
+    allow: Allowed = None,
 ) -> None:
     """Measure a finished run's features (probe, k-NN), samples (FID) and outlier scores (AUROC)."""
+    _allow(allow)
     if probe not in get_args(Recipe):
         raise unknown("probe", probe, get_args(Recipe))
     from gedi import threads
+    from gedi.directory import RunDirectory
     from gedi.examine import evaluate_run
     from gedi.report import write_report
-    from gedi.runs import RunDirectory
 
     threads.use_all()
     directory = RunDirectory.open(run)
@@ -222,11 +232,12 @@ def table(
 
 
 @app.command()
-def report(run: Annotated[Path, typer.Argument(help="a run's directory")]) -> None:
+def report(run: Annotated[Path, typer.Argument(help="a run's directory")], allow: Allowed = None) -> None:
     """Draw a run's figures and write its page again."""
+    _allow(allow)
     from gedi import threads
+    from gedi.directory import RunDirectory
     from gedi.report import write_report
-    from gedi.runs import RunDirectory
 
     threads.begin()
     print(write_report(RunDirectory.open(run)))
@@ -270,11 +281,18 @@ def data_verify(
         )
 
 
+def _allow(packages: list[str] | None) -> None:
+    from gedi.parts import allow
+
+    for package in packages or []:
+        allow(package)
+
+
 def _config(target: str, profile: str | None, seed: int | None, settings: list[str]) -> "Config":
     from gedi.config import override, parse
 
     if Path(target).suffix in (".yaml", ".yml"):
-        from gedi.runs import load_settings
+        from gedi.directory import load_settings
 
         if profile is not None:
             raise UserError(
@@ -300,7 +318,7 @@ def _stoppable(prepared: "Prepared") -> Iterator[list[int]]:
 
     Either way the program says how to go on and ends with code 130 or 143.
     """
-    from gedi.runs import Stopped
+    from gedi.fitting import Stopped
 
     asked: list[int] = []
     trainer = prepared.trainer

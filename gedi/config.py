@@ -22,7 +22,7 @@ from gedi.errors import UserError, unknown
 from gedi.moves.move import Move
 from gedi.names import KnownImages, Shape
 from gedi.objectives.objective import Objective
-from gedi.parts import find, kinds, path_of
+from gedi.parts import allow, find, kinds, path_of
 from gedi.presets.toy import TOY
 from gedi.renamed import VERSION, VERSION_KEY, renamed
 from gedi.settings import (
@@ -234,6 +234,13 @@ def _density(given: Any) -> Any:
         raise _one_line(error, cls, "density") from None
 
 
+def _without_nothing(given: Any) -> Any:
+    """Weights without those that are null, or without any."""
+    if given is None:
+        return {}
+    return {name: x for name, x in given.items() if x is not None} if isinstance(given, Mapping) else given
+
+
 class StageConfig(Section):
     """One stage of training: a list of terms and moves, and how they are descended."""
 
@@ -245,7 +252,8 @@ class StageConfig(Section):
     final: Share = 0.02
     average: Annotated[Real, Field(ge=0, lt=1)] = 0.0
     fresh_optimiser: Switch = False  # forget the gradients' sizes of the stage before
-    density: dict[str, Amount] = Field(default_factory=dict)  # weights of the density's own terms
+    # weights of the density's own terms; null leaves out a preset's
+    density: Annotated[dict[str, Amount], BeforeValidator(_without_nothing)] = Field(default_factory=dict)
     terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = Field(default_factory=dict)
     moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = Field(default_factory=dict)
 
@@ -359,7 +367,9 @@ def _check_density_weights(name: str, stage: StageConfig, density: Density) -> N
         if term in density.terms or (weight == 0 and term in elsewhere):
             continue
         if not density.terms:
-            raise UserError(f"{name}.density.{term} needs a density: density.kind={density.kind} has no terms")
+            raise UserError(
+                f"density.kind={density.kind} has no terms to weigh: leave them out with {name}.density=null"
+            )
         raise unknown(f"term of density.kind={density.kind} in {name}.density", term, density.terms)
 
 
@@ -396,8 +406,19 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         key = key.strip()
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
+        _allow_what_is_typed(key.split("."), value)
         changed = merge(changed, renamed(_nest(key.split("."), value)))
     return changed
+
+
+def _allow_what_is_typed(path: Sequence[str], value: Any) -> None:
+    """Whoever types the import path of a part trusts it; a file's word is not enough."""
+    if path[-1] == "kind" and isinstance(value, str) and "." in value:
+        allow(value)
+    if (
+        _is_stage(path[0]) and path[1:2] in (["terms"], ["moves"]) and len(path) >= 5
+    ):  # stage, terms, package, class, key
+        allow(path[2])
 
 
 def to_yaml(config: Config) -> str:

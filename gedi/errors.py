@@ -39,4 +39,5 @@ def unknown(kind: str, given: str, valid: Iterable[str], hint: str | None = None
     given = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}..."
     near = [hint] if hint else difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]!r}? " if near else ""
-    return UserError(f"unknown {kind} {given!r}: {guess}Valid: {', '.join(names)}")
+    known = f"Valid: {', '.join(names)}" if names else "there is none here"
+    return UserError(f"unknown {kind} {given!r}: {guess}{known}")

@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gedi.assess import outputs_of
 from gedi.checkpoints import Unusable
 from gedi.config import Config
 from gedi.data import (
@@ -27,6 +26,7 @@ from gedi.data import (
     unit_range,
 )
 from gedi.densities.density import Place
+from gedi.directory import RunDirectory
 from gedi.errors import UserError, unknown
 from gedi.evaluation import (
     FeatureNetwork,
@@ -41,12 +41,14 @@ from gedi.evaluation import (
     ood_scores,
     precision_recall,
 )
+from gedi.measures.measure import seen_of
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.names import PARTS, Recipe
 from gedi.nn import Model, ResNet8
+from gedi.processes import Processes
 from gedi.random import Streams
-from gedi.runs import RunDirectory
 from gedi.sampling import Box
+from gedi.training.tree import of_this
 
 Record = dict[str, Any]
 _READ = 10_000  # images of each part of a set in shards, where no limit is given
@@ -80,7 +82,8 @@ def evaluate_run(
     config = with_method(directory.config())
     if config.model.encoder == "mlp":
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
-    model, box = directory.load_model()
+    fitted = directory.fitted()
+    model, box = fitted.model, fitted.box
     data = directory.data(data_dir)
     if not isinstance(data.test, StoredImages):
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
@@ -131,7 +134,7 @@ def _probe(model: Model, data: Dataset, recipe: Recipe, limit: int | None, gener
         raise UserError("a probe needs labels, and these images have none")
     chosen = [_some(len(part), limit, generator) for part in (data.train, data.test)]  # files may be sorted by class
     train, test = (
-        torch.cat([outputs_of(model, part[few]).latent for few in torch.split(some, 1000)])
+        torch.cat([seen_of(model, part[few]).latent for few in torch.split(some, 1000)])
         for part, some in zip((data.train, data.test), chosen, strict=True)
     )
     labels = data.train_labels[chosen[0]], data.test_labels[chosen[1]]
@@ -162,9 +165,10 @@ def _samples(
     some = spread(len(data.test), max(n, 2)) if is_sharded(data.test) else slice(max(n, 2))  # shards may be sorted
     real = _as_pictures(data.test[some], pixels)
     kinds = {"fresh": config.density.bind(Place(box, box)).sample(model, n, generator)}
-    state = directory.load_checkpoint(partial(_check_chains, data.test.shape[1:]))
-    if state is not None:
-        kinds["buffer"] = state["chains"][:n]
+    state = directory.load_checkpoint(partial(_check_kept, config, data.test.shape[1:]))
+    kept = None if state is None else _kept(config, state)
+    if kept is not None:
+        kinds["buffer"] = kept[:n]
     figures: Record = {"network": network.name, "standard": network.standard, "samples": n}
     for kind, fake in kinds.items():
         pictures = _as_pictures(fake, pixels)
@@ -174,9 +178,22 @@ def _samples(
     return figures
 
 
-def _check_chains(shape: Sequence[int], state: Record) -> None:
-    chains = state.get("chains")
-    if not isinstance(chains, Tensor) or chains.shape[1:] != torch.Size(shape):
+def _kept(config: Config, state: Record) -> Tensor | None:
+    """Samples that training left in a checkpoint; None where the density keeps none."""
+    if "chains" in state:  # as gedi 0.1 wrote it
+        chains: Tensor = state["chains"]
+        return chains
+    kept = config.density.kept(of_this(state["state"]["density"], Processes()))
+    return None if kept is None else kept.rows
+
+
+def _check_kept(config: Config, shape: Sequence[int], state: Record) -> None:
+    try:
+        kept = _kept(config, state)
+        fits = kept is None or kept.shape[1:] == torch.Size(shape)
+    except (LookupError, TypeError, AttributeError):  # a file may hold anything
+        fits = False
+    if not fits:
         raise Unusable("holds no chains of this run's images")
 
 
@@ -242,7 +259,7 @@ def _some(n: int, limit: int | None, generator: torch.Generator) -> Tensor:
 
 def _scores(model: Model, config: Config, x: Tensor) -> dict[str, Tensor]:
     """Every score the run has: a density's only if it trained one, a cluster's only if it has clusters."""
-    logits = outputs_of(model, x).logits if has_clusters(config) else None
+    logits = seen_of(model, x).logits if has_clusters(config) else None
     if has_density(config):
         return ood_scores(model.energy, x, logits)
     return {} if logits is None else {"max_probability": logits.softmax(dim=1).amax(dim=1)}

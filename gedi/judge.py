@@ -10,8 +10,20 @@ from gedi.evaluation import Subject, verdict
 from gedi.logic import Constraint
 from gedi.methods import has_clusters, has_density
 
+#: What evidence says that is no figure of a run itself, by its name.
+EVIDENCE = {
+    "used_share": "clusters that hold at least one test point, of those asked for",
+    "confidence": "0: memberships are even; 1: they are certain",
+    "loss_left": "the best try's cluster loss; 0: of a perfect clustering, 1: of knowing nothing",
+    "test_points": "how many points the density is held against",
+    "mmd_over_null": "sample_mmd2 over sample_mmd2_null95, what chance allows",
+    "interventions": "how often the guard stepped in",
+    "rule_held_out": "share of groups held out that satisfy the rule",
+    "rule_names": "1: no other naming of the symbols satisfies the rule",
+    "rule_trained": "share of training groups that satisfy the rule",
+}
 #: Figures that become evidence as they are. Those that labels take part in must never stand here.
-_AS_MEASURED = ("walks_connect", "walks_leave", "sample_1nn", "even_1nn")
+_AS_MEASURED = ("walks_connect", "walks_leave", "walks_cross", "sample_1nn", "even_1nn")
 
 
 def judge(

@@ -17,7 +17,7 @@ def refuse_what_cannot_fit(parts: Mapping[str, float]) -> None:
         parts: bytes that are needed at least, by the setting that asks for them.
 
     Example:
-        >>> refuse_what_cannot_fit({"sampling.buffer=10": 80})
+        >>> refuse_what_cannot_fit({"density.buffer=10": 80})
         >>> refuse_what_cannot_fit({"model.clusters=10": 320, "data.n_train=1000000000000": 1e13})
         Traceback (most recent call last):
         gedi.errors.UserError: this needs at least 10 TB of memory, most of it for data.n_train=1000000000000, ...

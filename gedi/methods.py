@@ -153,7 +153,7 @@ def _stage(method: Method, stage: Settings, parts: Settings, *, last: bool) -> S
 
 
 def has_clusters(config: Config) -> bool:
-    """Whether the method trains a cluster head at all; else k-means speaks for it, see :mod:`gedi.assess`."""
+    """Whether the method trains a cluster head at all; else k-means speaks for it, see :mod:`gedi.measures`."""
     return any(
         term.shapes == "clusters" and term.weight > 0
         for stage in config.stages.values()

@@ -49,7 +49,7 @@ def find(name: str, room: str, base: type[Part]) -> type[Part]:
     if package not in _allowed:
         raise UserError(
             f"{name!r} is code from elsewhere, and settings in a file run none unless you say so: "
-            f"--allow {package}, or gedi.parts.allow({package!r}), if you trust it"
+            f"name it in a --set of your own, or call gedi.parts.allow({package!r}), if you trust it"
         )
     try:
         part = getattr(importlib.import_module(module), cls, None)

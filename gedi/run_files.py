@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
+from gedi.checkpoints import write_whole
 from gedi.errors import UserError
 
 Record = dict[str, Any]
@@ -68,6 +69,22 @@ class Results(_Held):
     checksums: dict[StrictStr, StrictStr] = {}
 
 
+class _Rows(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    centre: list[_Finite] | None
+    spread: Annotated[_Finite, Field(gt=0)]
+
+
+class _Images(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pad: Annotated[StrictInt, Field(ge=0)]
+    channels: Annotated[StrictInt, Field(gt=0)] | None
+    mean: _Finite
+    std: Annotated[_Finite, Field(gt=0)]
+
+
 class Shape(_Held):
     """``model/config.json``: what it takes to build the network again."""
 
@@ -75,6 +92,7 @@ class Shape(_Held):
     clusters: Annotated[StrictInt, Field(gt=0)]
     low: list[Any]
     high: list[Any]
+    inputs: _Rows | _Images | None = None  # what makes points of what is given; runs of 0.1.0 keep none
     config: Record
     own_encoder: StrictBool = False
     checksum: StrictStr | None = None  # of the weights; runs of 0.1.0 keep none
@@ -118,6 +136,19 @@ def read_lines(path: Path, keep: int | None = None) -> list[Record]:
     except OSError as error:
         refuse(path, _reason(error), "get permission")
     return [_line(path, number, line) for number, line in enumerate(lines[:keep], start=1)]
+
+
+def check_lines(path: Path, keep: int) -> None:
+    """So many lines, those logged before a checkpoint, must be there."""
+    there = len(read_lines(path, keep))
+    if there < keep:
+        refuse(path, f"of {keep} lines {there} are left", "put back a copy, or start anew with --overwrite")
+
+
+def trim_lines(path: Path, keep: int) -> None:
+    """Forget lines logged after the checkpoint that a resumed run starts from; the last may be cut short."""
+    lines = path.read_bytes().splitlines(keepends=True)[:keep] if keep else []
+    write_whole(path, b"".join(lines))
 
 
 def read_tensors(path: Path, checksum: str | None = None, cure: str = _AGAIN) -> dict[str, Tensor]:

@@ -1,7 +1,5 @@
 """The data that a config names."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from gedi.data import (
     ImageSet,
     Pixels,
     ScaledRows,
+    Scaling,
     Shards,
     StoredImages,
     Wishes,
@@ -43,10 +42,9 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
     if d.name == "shards":
         return _load_sharded(config, streams)
     if d.name in ("mnist-addition", "digits-addition"):
-        source = d.name.removesuffix("-addition")
-        return _as_asked(
-            config,
-            addition_dataset(source, d.triplets, d.free, streams.numpy("train"), data_dir, n_validation=d.validation),
+        source, rng = d.name.removesuffix("-addition"), streams.numpy("train")
+        return addition_dataset(
+            source, d.triplets, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
         )
     if d.name in CATALOGUE or d.name in ("digits", "images"):
         return image_dataset(config, load_image_set(d, data_dir), streams)
@@ -84,6 +82,7 @@ def image_dataset(config: Config, images: ImageSet, streams: Streams) -> Dataset
         labels,
         images.test_labels,
         source=source,
+        inputs=pixels,
     )
 
 
@@ -109,7 +108,9 @@ def _load_sharded(config: Config, streams: Streams) -> Dataset:
     def points(part: Shards) -> Points:
         return StoredImages(part, pixels_of(d)) if held.summary is None else ScaledRows(part, held.summary)
 
-    return Dataset(held.name, points(train), points(held.test), labels, held.test_labels, source=source)
+    learnt, kept = points(train), points(held.test)
+    inputs = learnt.scaling if isinstance(learnt, ScaledRows) else pixels_of(d)
+    return Dataset(held.name, learnt, kept, labels, held.test_labels, source=source, inputs=inputs)
 
 
 def pixels_of(d: DataConfig) -> Pixels:
@@ -147,7 +148,8 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
     order = (groups[:, None] * size + torch.arange(size)).flatten()
     kept = max(1, len(groups) // 5) * size
     test, train = order[:kept], order[kept:]
-    x = (x - x[train].mean(dim=0)) / x[train].std(dim=0).square().mean().sqrt().clamp_min(1e-12)
+    scaling = Scaling.of(x[train])
+    x = scaling(x)
     return Dataset(
         d.path,
         x[train],
@@ -158,11 +160,5 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
         groups=len(train) // size if size > 1 else 0,
         source="; ".join(table.notes),
         notes=table.notes,
+        inputs=scaling,
     )
-
-
-def _as_asked(config: Config, data: Dataset) -> Dataset:
-    """Images with the border, channels and scale that the config asks for."""
-    change: Callable[[Tensor], Tensor] = pixels_of(config.data)
-    held_out = None if data.validation is None else change(data.validation[:])
-    return replace(data, train=change(data.train[:]), test=change(data.test[:]), validation=held_out)

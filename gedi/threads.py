@@ -14,9 +14,11 @@ from statistics import median
 import torch
 
 from gedi.building import build_model
+from gedi.claims import THREADS
 from gedi.devices import processes_here
+from gedi.directory import RunDirectory
+from gedi.fitting import Prepared
 from gedi.random import Streams
-from gedi.runs import THREADS, Prepared, RunDirectory
 
 _GAIN = 0.9  # more threads must take at most this much of the time
 _ROUNDS, _SECONDS = 8, 2.0  # of measuring, at most

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from gedi import cli
 from gedi.checkpoints import Checkpoints, write_whole
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import Stopped, prepare, train
 from gedi.presets import preset
-from gedi.runs import RunDirectory, Stopped, execute, prepare, train
+from gedi.runs import execute
 
 TINY = [
     *("data.n_train=200", "data.n_test=50", "stage1.iterations=8", "stage2.iterations=7", "walk.steps=2"),
@@ -262,8 +264,8 @@ def chains(run):
 def test_where_the_training_pauses_changes_no_bit(monkeypatch, every, seconds, patience):
     whole = tiny()
     whole.trainer.fit()
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", every)
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_SECONDS", seconds)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", every)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_SECONDS", seconds)
     monkeypatch.setattr("gedi.runs._PATIENCE", patience)
     places = []
     paused = tiny()
@@ -308,7 +310,7 @@ def same(a, b):
 def test_a_full_disk_is_one_line_and_once_there_is_room_the_run_ends_the_same(
     gedi, whole, tmp_path, monkeypatch, names
 ):
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 2)
     path, replace = tmp_path / "cut", os.replace
     for number, name in enumerate(names):
 
@@ -341,7 +343,7 @@ def test_a_full_disk_while_a_line_is_logged_is_told_too(tmp_path, monkeypatch):
 
 
 def test_a_run_with_a_damaged_checkpoint_says_so_and_ends_the_same(gedi, whole, tmp_path, monkeypatch):
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 6)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 6)
     append = RunDirectory.append_metrics
 
     def stop(self, record):

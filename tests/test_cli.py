@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from gedi import cli
-from gedi.runs import RunDirectory
+from gedi.directory import RunDirectory
 
 TINY = [
     *("--set", "data.n_train=300", "--set", "data.n_test=100", "--set", "stage1.iterations=20"),
@@ -46,6 +46,8 @@ def test_a_run_leaves_everything_the_design_names(gedi, tmp_path):
     assert results["density"]["checks"]["kl"]["why"]
     assert set(results["seconds"]) == {"stage1", "stage2", "assess", "total"}
     assert results["versions"]["torch"].startswith("2.")
+    assert next(iter(results)) == "verdict"
+    assert out.startswith(f"{results['verdict']['word']} (found without labels)\n  {results['verdict']['why'][0]}\n")
     assert "nmi" in out
     assert "report.html" in out
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -69,10 +71,11 @@ def test_a_run_can_be_run_again_from_its_own_config(gedi, tmp_path):
 def test_the_saved_model_says_what_the_run_said(gedi, tmp_path):
     gedi("run", "moons", "--out", tmp_path / "run", *TINY)
     run = RunDirectory.open(tmp_path / "run")
-    model, box = run.load_model()
+    fitted = run.fitted()
+    model, box = fitted.model, fitted.box
     x = box.sample(50, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        again = RunDirectory.open(tmp_path / "run").load_model()[0]
+        again = RunDirectory.open(tmp_path / "run").fitted().model
         assert torch.equal(model(x).logits, again(x).logits)
 
 
@@ -118,6 +121,15 @@ def test_nan_in_the_data_is_refused_with_its_row(gedi, tmp_path):
     assert code == 2
     assert "1 of 500 rows" in err
     assert "row 17" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_of_one_class_are_no_number_of_clusters(gedi, tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).normal(size=(400, 2)), y=np.zeros(400, dtype=int))
+    arguments = ("--set", "data.name=file", "--set", f"data.path={tmp_path / 'x.npz'}", *TINY)
+    code, _, err = gedi("run", "toy", *arguments, "--out", tmp_path / "run")
+    assert code == 2
+    assert "at least 2 clusters" in err
     assert not (tmp_path / "run").exists()
 
 
@@ -195,7 +207,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(gedi, tmp_path, monkeypatch):
         if record["stage"] == "stage2" and record["iteration"] == 10:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 7)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 7)
     monkeypatch.setattr(RunDirectory, "append_metrics", stop_at_the_sixth_line)
     code, _, err = gedi("run", "circles", "--out", tmp_path / "cut", *TINY)
     assert code == 130

@@ -5,9 +5,9 @@ import yaml
 
 from gedi.config import override, parse, to_yaml
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.methods import METHODS, with_method
 from gedi.presets import PRESETS, completed, preset
-from gedi.runs import prepare
 from gedi.settings import merge
 from gedi.trained import changes_nothing
 
@@ -66,7 +66,7 @@ def test_the_papers_spellings_name_methods(spelling, method):
         ({"stage2": {"moves": {"align": {"moments": [2]}}}}, "align.moments.0: must be less than or equal to 1, got 2"),
         ({"stage2": {"density": {"genrative": 1}}}, "stage2.density 'genrative': did you mean 'generative'"),
         ({"density": {"kind": "enery"}}, "unknown density 'enery': did you mean 'energy'"),
-        ({"density": {"kind": "none"}}, "stage1.density.generative needs a density: density.kind=none has no terms"),
+        ({"density": {"kind": "none"}}, "density.kind=none has no terms to weigh: leave them out with stage1.density=null"),
         ({"density": {"stps": 1}}, "unknown key 'density.stps': did you mean 'density.steps'"),
         ({"parts": {"swaped": {"epsilon": 0.1}}}, "unknown objective 'swaped': did you mean 'swapped'"),
         ({"parts": {"vicreg": 5}}, "parts.vicreg: must be a valid dictionary"),

@@ -8,8 +8,8 @@ from lightning_fabric.utilities.rank_zero import rank_zero_only
 from gedi.config import override, parse
 from gedi.devices import make_fabric, processes_here
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import prepare
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_processes_of_a_machine_are_what_torchrun_says_or_what_was_given(monkeyp
 
 
 def test_the_state_of_a_run_has_the_scale_of_half_precision():
-    run = prepare(parse(override(preset("moons"), ["data.n_train=200", "sampling.buffer=200"])))
+    run = prepare(parse(override(preset("moons"), ["data.n_train=200", "density.buffer=200"])))
     plugin = run.trainer.fabric.strategy.precision
     plugin.state_dict = lambda: {"scale": 1024.0}
     taken = []

@@ -11,18 +11,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gedi import assess, cli, examine
+from gedi import cli, examine
 from gedi.config import override, parse
 from gedi.data import load_digits
+from gedi.densities import energy
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.examine import PARTS, evaluate_run
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = (
     "data.name=digits", "data.limit=400", "model.width=4", "model.latent=16", "augment.shift=0.7", "log_every=2",
     "stage1.iterations=6", "stage1.batch_size=20", "stage2.iterations=6", "stage2.batch_size=64",
-    "sampling.buffer=64", "sampling.chains=16", "sampling.steps=3", "walk.steps=3",
+    "density.buffer=64", "density.chains=16", "density.steps=3", "walk.steps=3",
 )  # fmt: skip
 SCORES = {"auroc_score_norm", "auroc_log_density", "auroc_max_probability"}
 
@@ -30,7 +33,7 @@ SCORES = {"auroc_score_norm", "auroc_log_density", "auroc_max_probability"}
 @pytest.fixture(scope="module", autouse=True)
 def _short_chains():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assess, "FRESH_STEPS", 10)
+        patch.setattr(energy, "_FRESH_STEPS", 10)
         yield
 
 
@@ -190,7 +193,7 @@ def test_what_is_unknown_is_refused_by_name_before_anything_is_measured(run, mon
 def test_a_run_that_is_not_on_images_is_refused(tmp_path):
     run = RunDirectory.create(tmp_path / "run")
     tiny = ("data.n_train=200", "data.n_test=50", "stage1.iterations=2", "stage2.iterations=2", "walk.steps=2",
-            "sampling.buffer=200", "n_init=1")  # fmt: skip
+            "density.buffer=200", "n_init=1")  # fmt: skip
     execute(prepare(parse(override(preset("moons"), tiny))), run)
     with pytest.raises(UserError, match="takes runs on images, but this run's data is moons"):
         evaluate_run(run)

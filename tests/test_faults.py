@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from gedi.runs import RunDirectory
+from gedi.directory import RunDirectory
 
 RUNS = {
     "toy": [
@@ -32,10 +32,10 @@ def program(args, output, renames):
     with open(output, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    from gedi import assess, cli, report, runs
+    from gedi import assess, cli, report
 
-    runs.CHECKPOINT_EVERY = 7
-    runs.FIRST_CHECKPOINT_SECONDS = 60.0  # a slow machine must not write more of them
+    fitting.CHECKPOINT_EVERY = 7
+    fitting.FIRST_CHECKPOINT_SECONDS = 60.0  # a slow machine must not write more of them
     assess.FRESH_STEPS = 5
     report.write_report = lambda directory: directory.write("report.html", "drawn")
     replace, left = os.replace, [renames]

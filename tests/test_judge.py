@@ -10,9 +10,11 @@ from gedi.building import build_stages, cluster_loss_range, context_of
 from gedi.config import override, parse
 from gedi.data import SHAPES, Dataset
 from gedi.densities.density import Place
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
 from gedi.judge import judge
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 from gedi.sampling import Box
 
 SHORT = ("n_init=1", "density.buffer=500", "walk.steps=60", "stage1.iterations=150", "stage2.iterations=100")
@@ -116,6 +118,40 @@ def test_too_few_test_points_are_said(tmp_path):
     found = verdict_of(tmp_path / "run", drawn("blobs", 300, 40), *SHORT, "model.clusters=3")["verdict"]
     assert found["word"] != "trusted"
     assert any("too few to judge a density" in reason for reason in found["why"])
+
+
+def test_samples_far_from_the_data_are_said(tmp_path):
+    """A density of three steps is even: its samples are everywhere, the test points in three places."""
+    data = drawn("blobs", 400)
+    results = verdict_of(tmp_path / "run", data, *SHORT, "stage1.iterations=3", "stage2.iterations=3")
+    found, metrics = results["verdict"], results["metrics"]
+    assert found["word"] != "trusted"
+    assert found["checks"]["mmd_over_null"]["value"] == metrics["sample_mmd2"] / metrics["sample_mmd2_null95"] > 8
+    assert any(reason.startswith("Samples differ from test points") for reason in found["why"])
+    assert not results["density"]["samples_fit"]
+
+
+def test_samples_nearer_than_chance_allows_speak_against_nothing():
+    config, known = parse(preset("moons")), {"clusters_used": 2, "mean_confidence": 0.99}
+    options = {"clusters": 2, "test_points": 500, "selection_losses": [], "loss_range": None, "interventions": 0}
+
+    def over(mmd2, null):
+        found = judge(config, known | {"sample_mmd2": mmd2, "sample_mmd2_null95": null}, **options)
+        return found["checks"]["mmd_over_null"]
+
+    assert over(-0.002, 0.001)["value"] == 0
+    assert over(0.02, 0.001)["word"] == "doubtful"
+    assert over(0.02, -0.001)["word"] == "doubtful"  # a level below 0, as few points may have
+
+
+def test_two_clusters_asked_for_where_there_are_three_are_not_trusted(tmp_path):
+    """A cluster that holds two blobs has a perfect loss, and hardly a walk leaves it: NMI 0.74."""
+    settings = ("model.clusters=2", "n_init=1", "stage1.iterations=300", "stage2.iterations=250", "walk.steps=60")
+    results = verdict_of(tmp_path / "run", drawn("blobs", 600), *settings)
+    assert results["metrics"]["nmi"] < 0.9
+    checks = results["verdict"]["checks"]
+    assert checks["loss_left"]["word"] == checks["walks_leave"]["word"] == "trusted"
+    assert checks["walks_connect"]["word"] == results["verdict"]["word"] == "doubtful"
 
 
 def test_a_single_test_point_ends_no_run(tmp_path):

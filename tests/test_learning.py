@@ -1,13 +1,13 @@
 """Real trainings: the presets learn what they say, and the controls do not."""
 
 import pytest
-
 from gedi.assess import assess
+
 from gedi.config import override, parse
 from gedi.devices import make_fabric
 from gedi.evaluation import density_check
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import prepare, train
 
 
 def learn(name, *settings, profile=None, precision="32-true", log=None):
@@ -15,7 +15,7 @@ def learn(name, *settings, profile=None, precision="32-true", log=None):
     if log is not None:
         run.trainer.on_log = log.append
     train(run)
-    metrics, _ = assess(run.trainer.model, run.method_config, run.data, run.box, run.streams)
+    metrics, _ = assess(run.trainer.model, run.method_config, run.trainer.density, run.data, run.box, run.streams)
     return metrics, run
 
 
@@ -56,7 +56,7 @@ def test_noise_views_alone_do_not_solve_spirals():
 def test_the_paper_profile_runs_at_full_size(name, method):
     settings = [f"method={method}", "stage1.iterations=3", "stage2.iterations=3", "log_every=1"]
     metrics, run = learn(name, *settings, profile="paper")
-    assert run.trainer.legs[0].stage.batch_size == 400
+    assert run.trainer.course.legs[0].stage.batch_size == 400
     assert 0 <= metrics["nmi"] <= 1
 
 
@@ -64,7 +64,7 @@ def test_the_cluster_term_learns_from_walks_that_never_cross():
     """Three far blobs, walks that stay: a few hundred iterations suffice, so a sign error cannot hide."""
     metrics, _ = learn(
         *("blobs", "seed=0", "data.n_train=600", "stage1.iterations=400", "stage2.iterations=400"),
-        *("walk.steps=50", "n_init=2", "sampling.buffer=1000"),
+        *("walk.steps=50", "n_init=2", "density.buffer=1000"),
     )
     assert metrics["nmi"] > 0.8
 

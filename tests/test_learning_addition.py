@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from gedi.building import build_stages, context_of
 from gedi.config import override, parse
 from gedi.data import find_folder
-from gedi.methods import build_stages
+from gedi.densities.density import Place
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.rules import build_constraint
-from gedi.runs import assess_run, prepare, train
+from gedi.runs import assess_run
 from gedi.sampling import Box
 from gedi.views import CropAndColour
 
@@ -44,9 +46,10 @@ def test_the_paper_presets_hold_the_papers_column_addition(triplets, epochs):
     assert (a.jitter, a.grayscale) == (0.1, 0.1)
     assert a.crop > 0
     assert a.rotation == a.shear == a.scale == a.shift == a.elastic == 0  # and nothing else; digits do not mirror
-    assert config.cluster.view_noise == 0.3
+    assert a.noise == 0.3
     # SGLD, the same in both stages
-    s = config.sampling
+    s = config.density
+    assert s.kind == "energy"
     assert (s.steps, s.buffer, s.reinit, s.step_size, s.noise) == (10, 10_000, 0.05, 1.0, 0.01)
     assert not s.metropolis
     assert not s.clamp
@@ -66,51 +69,58 @@ def test_the_paper_presets_hold_the_papers_column_addition(triplets, epochs):
     assert (w.radius, w.steps) == (0.03, 10)
     assert (w.energy, w.direction, w.corrector, w.refresh) == ("live", "constant", 0.0, 1)
     # weights
-    assert {name: v for name, v in config.stage1.weights.model_dump().items() if v} == {"generative": 1.0}
-    assert {name: v for name, v in config.stage2.weights.model_dump().items() if v} == {
-        "generative": 1.0,
-        "negative_free": 1 / 60,
-        "cluster_noise": 1000.0,
-        "cluster_walk": 500.0,
-        "constraint": 3000.0,
+    one, two = config.stage1, config.stage2
+    assert one.density == two.density == {"generative": 1.0}
+    assert one.terms == {}
+    assert {name: (term.kind, term.weight) for name, term in two.terms.items()} == {
+        "negative_free": ("negative_free", 1 / 60),
+        "swapped": ("swapped", 1000.0),
+        "swapped_walk": ("swapped", 500.0),
+        "constraint": ("constraint", 3000.0),
     }
+    swapped, walked, rule = (two.terms[name] for name in ("swapped", "swapped_walk", "constraint"))
+    assert (swapped.look, walked.look) == ("view", "walk")
     # the network
     m = config.model
     assert (m.encoder, m.width, m.projector, m.embedding, m.clusters) == ("resnet8", 128, 256, 128, 10)
-    assert (m.temperature, config.cluster.epsilon, config.cluster.epsilon_start) == (0.1, 0.05, 0.05)
-    assert config.cluster.iterations == 3
+    assert m.temperature == 0.1
+    for term in (swapped, walked):
+        assert (term.epsilon, term.epsilon_start, term.iterations) == (0.05, 0.05, 3)
     assert not m.normalise_latent
-    assert not m.second_encoder
+    assert not s.own_encoder
     # the rule, without anything of ours
-    c = config.constraint
-    assert (c.rule, c.align, c.start, c.ramp, c.prior) == ("addition", (), 0.0, 0.0, "uniform")
+    assert (config.constraint.rule, config.constraint.prior) == ("addition", "uniform")
+    assert (rule.start, rule.ramp) == (0.0, 0.0)
+    assert one.moves == two.moves == {}
 
 
 def test_the_paper_preset_becomes_what_it_says():
     config = parse(preset("addition-100-paper"))
     box = Box(torch.zeros(3, 32, 32), torch.ones(3, 32, 32))
-    one, two = build_stages(config, box, box, build_constraint(config.constraint, 10))
-    assert one.view_noise is None
-    assert one.naming is two.naming is None
-    assert two.view_noise == 0.3
+    density = config.density.bind(Place(box, box))
+    one, two = build_stages(config, density, context_of(config, 10, build_constraint(config.constraint, 10)))
+    assert one.looks == frozenset()
+    assert one.moves == two.moves == {}
+    assert two.looks == {"view", "walk"}
+    assert two.view.noise == 0.3
     assert two.walk.every_step
     assert two.walk.radius == 0.03
     for stage in (one, two):
-        assert stage.negatives.langevin.steps == 10
-        assert stage.negatives.langevin.box is None
-        assert stage.negatives.reinit == 0.05
+        assert stage.density.langevin.steps == 10
+        assert stage.density.langevin.box is None
+        assert stage.density.reinit == 0.05
         assert stage.optimiser.rate(0, stage.iterations) == stage.optimiser.rate(499, stage.iterations) == 1e-4
-    assert two.terms["constraint"][0].at(0.0) == 3000
+    assert two.terms["constraint"].at(0.0) == 3000
     x = torch.rand(60, 3, 32, 32)
     normalised = (x - config.data.mean) / config.data.std
     plain = CropAndColour(4, 0.1, 0.1)(x, torch.Generator().manual_seed(0))
-    ours = two.augment(normalised, torch.Generator().manual_seed(0))
+    ours = two.view.augment(normalised, torch.Generator().manual_seed(0))
     torch.testing.assert_close(ours * config.data.std + config.data.mean, plain, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
 def test_one_step_of_each_stage_of_the_paper_preset_at_full_size(mnist):
-    settings = ["stage1.iterations=1", "stage2.iterations=1", "sampling.buffer=120", "log_every=1"]
+    settings = ["stage1.iterations=1", "stage2.iterations=1", "density.buffer=120", "log_every=1"]
     run = prepare(parse(override(preset("addition-100-paper"), settings)), data_dir=mnist)
     assert run.data.train.shape == (300, 3, 32, 32)
     assert run.data.source.startswith("mnist")
@@ -127,9 +137,9 @@ def test_one_step_of_each_stage_of_the_paper_preset_at_full_size(mnist):
     run.trainer.on_log = note
     train(run)
     assert changed["stage1"]
-    assert all(name.startswith(("encoder", "direction")) for name in changed["stage1"])
+    assert all(name.startswith(("encoder", "density.direction")) for name in changed["stage1"])
     assert [record["stage"] for record in log] == ["stage1", "stage2"]
-    assert set(log[1]) >= {"generative", "negative_free", "cluster_noise", "cluster_walk", "constraint"}
+    assert set(log[1]) >= {"generative", "negative_free", "swapped", "swapped_walk", "constraint"}
     assert log[1]["constraint"] == pytest.approx(-torch.tensor(0.055).log().item(), abs=1.5)  # names are still chance
     assert changed["stage2"] == set(before)
     assert all(p.isfinite().all() for p in model.parameters())

@@ -5,8 +5,9 @@ import torch
 
 from gedi.config import override, parse
 from gedi.evaluation import ood_aurocs, ood_scores
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import assess_run, prepare, train
+from gedi.runs import assess_run
 from gedi.training.step import make_batch
 
 
@@ -31,18 +32,18 @@ def test_digits_are_clustered_without_labels_and_their_density_knows_noise():
 
 
 SMALL = ("data.limit=200", "model.width=4", "stage1.iterations=2", "stage2.iterations=4", "stage2.batch_size=32",
-         "sampling.buffer=64", "sampling.steps=2", "walk.steps=2")  # fmt: skip
+         "density.buffer=64", "density.steps=2", "walk.steps=2")  # fmt: skip
 
 
 def test_a_composed_walk_is_augmented_and_is_no_view_of_its_own():
     """With an augmentation that changes nothing but a little noise, the view is the walk's end."""
-    still = ("augment.rotation=0", "augment.shear=0", "augment.scale=0", "augment.shift=0", "cluster.view_noise=1e-6")
+    still = ("augment.rotation=0", "augment.shear=0", "augment.scale=0", "augment.shift=0", "augment.noise=1e-6")
     run = prepare(parse(override(preset("digits"), [*SMALL, *still, "walk.composed=true"])))
-    stage, trainer = run.trainer.legs[1].stage, run.trainer
+    stage, trainer = run.trainer.course.legs[1].stage, run.trainer
     x, walked = trainer.train[:32], trainer.train[32:64]
-    batch, _ = make_batch(stage, x, walked, trainer.model.energy, trainer.buffer, trainer.streams, 0.5)
-    assert set(batch.views) == {"noise"}
-    torch.testing.assert_close(batch.views["noise"], walked, atol=1e-4, rtol=0)
+    batch, _ = make_batch(stage, trainer.model, x, walked, trainer.state.density, trainer.streams.own, 0.5)
+    assert set(batch.looks) == {"view"}
+    torch.testing.assert_close(batch.looks["view"], walked, atol=1e-4, rtol=0)
     torch.testing.assert_close(batch.anchor, x, atol=1e-4, rtol=0)
 
 
@@ -50,8 +51,9 @@ def test_a_composed_walk_trains_and_a_weight_on_a_walk_view_beside_it_is_refused
     run = prepare(parse(override(preset("digits"), [*SMALL, "walk.composed=true", "walk.refresh=2", "walk.relax=2"])))
     train(run)
     assert all(torch.isfinite(parameter).all() for parameter in run.trainer.model.parameters())
+    beside = "stage2.terms.agreement_walk={kind: agreement, look: walk, weight: 1}"
     with pytest.raises(ValueError, match="a composed walk is part of the augmented view"):
-        prepare(parse(override(preset("digits"), ["walk.composed=true", "stage2.weights.agreement_walk=1"])))
+        prepare(parse(override(preset("digits"), ["walk.composed=true", beside])))
 
 
 def test_images_of_the_test_part_are_never_augmented():

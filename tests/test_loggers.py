@@ -9,10 +9,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from gedi import cli
 from gedi.config import override, parse
 from gedi.devices import make_fabric
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.loggers import figures, make_logger
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = [
     *("data.n_train=100", "data.n_test=50", "stage1.iterations=6", "stage2.iterations=4", "walk.steps=2"),
@@ -32,7 +34,7 @@ def run(path, *wishes):
 def test_tensorboard_has_every_logged_figure_at_its_iteration_of_the_whole_run(tmp_path):
     records = run(tmp_path / "run", "tensorboard")
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
-    for name in ("stage1/generative", "stage2/cluster_walk"):
+    for name in ("stage1/generative", "stage2/swapped_walk"):
         stage, figure = name.split("/")
         expected = [record[figure] for record in records if record["stage"] == stage and figure in record]
         assert [event.value for event in events.Scalars(name)] == pytest.approx(expected)

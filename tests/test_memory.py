@@ -11,7 +11,9 @@ from gedi.config import override, parse
 from gedi.data import Dataset
 from gedi.presets import preset
 from gedi.report import write_report
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
+from gedi.runs import execute
 
 torch.set_num_threads(1)
 short = ["model.clusters=2", "n_init=1", "stage1.iterations=5", "stage2.iterations=5", "walk.steps=10"]

@@ -10,15 +10,17 @@ from torch import nn
 
 from gedi.config import override, parse
 from gedi.devices import make_fabric
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare, train
+from gedi.runs import execute
 
 TINY = (
     "data.name=digits", "data.limit=60", "model.projector=16", "model.embedding=8", "model.finer=14",
-    "stage1.iterations=4", "stage2.iterations=4", "stage2.batch_size=20", "stage2.weights.generative=0.1",
-    "stage2.weights.agreement_walk=0.1", "cluster.merge=[0.5]", "walk.steps=2", "sampling.buffer=40",
-    "sampling.steps=2", "log_every=1", "n_init=1",
+    "stage1.iterations=4", "stage2.iterations=4", "stage2.batch_size=20", "stage2.density.generative=0.1",
+    "stage2.terms.agreement_walk={kind: agreement, look: walk, weight: 0.1}", "stage2.moves.merge.moments=[0.5]",
+    "walk.steps=2", "density.buffer=40", "density.steps=2", "log_every=1", "n_init=1",
 )  # fmt: skip
 
 
@@ -49,10 +51,10 @@ def logged(run):
 def test_any_module_from_points_to_vectors_trains(second):
     own = Own()
     before = copy.deepcopy(own.state_dict())
-    run = prepared(own, f"model.second_encoder={second}")
+    run = prepared(own, f"density.own_encoder={second}")
     model = run.trainer.model
     assert type(model.encoder) is Own
-    assert model.direction.shape == (5,)
+    assert model.energy.direction.shape == (5,)
     assert model.projector.net[0].num_features == 5
     log = logged(run)
     assert {record["stage"] for record in log} == {"stage1", "stage2"}
@@ -63,31 +65,31 @@ def test_any_module_from_points_to_vectors_trains(second):
 
 def test_of_two_encoders_each_has_weights_of_its_own():
     own = Own()
-    run = prepared(own, "model.second_encoder=true", "stage2.weights.generative=0")
+    run = prepared(own, "density.own_encoder=true", "stage2.density.generative=0")
     model = run.trainer.model
     shared = {p.data_ptr() for p in model.encoder.parameters()} & {
-        p.data_ptr() for p in model.generative_encoder.parameters()
+        p.data_ptr() for p in model.density.encoder.parameters()
     }
     assert not shared
     assert all(map(torch.equal, model.encoder.parameters(), own.parameters()))
-    assert all(map(torch.equal, model.generative_encoder.parameters(), own.parameters()))
+    assert all(map(torch.equal, model.density.encoder.parameters(), own.parameters()))
     run.trainer.fit(stop_after=3)  # stage 1: the density alone
     assert all(map(torch.equal, model.encoder.parameters(), own.parameters()))
-    assert not torch.equal(model.generative_encoder.first.weight, own.first.weight)
+    assert not torch.equal(model.density.encoder.first.weight, own.first.weight)
     run.trainer.fit(stop_after=1)
-    energy = copy.deepcopy(model.generative_encoder.state_dict())
+    energy = copy.deepcopy(model.density.encoder.state_dict())
     run.trainer.fit(stop_after=3)  # stage 2: the clusters alone
     assert not torch.equal(model.encoder.first.weight, own.first.weight)
-    assert all(torch.equal(x, energy[name]) for name, x in model.generative_encoder.state_dict().items())
+    assert all(torch.equal(x, energy[name]) for name, x in model.density.encoder.state_dict().items())
 
 
 def test_tables_take_an_encoder_too():
     settings = ["data.n_train=100", "data.n_test=50", "stage1.iterations=3", "stage2.iterations=3", "walk.steps=2"]
-    settings += ["stage1.batch_size=32", "stage2.batch_size=32", "sampling.buffer=200", "n_init=1"]
+    settings += ["stage1.batch_size=32", "stage2.batch_size=32", "density.buffer=200", "n_init=1"]
     own = nn.Sequential(nn.Linear(2, 6), nn.Tanh())
     run = prepare(parse(override(preset("circles"), settings)), encoder=own)
     train(run)
-    assert run.trainer.model.direction.shape == (6,)
+    assert run.trainer.model.energy.direction.shape == (6,)
     assert all(p.isfinite().all() for p in run.trainer.model.parameters())
 
 
@@ -149,7 +151,7 @@ def test_mixed_precision_trains_and_keeps_weights_and_chains_whole(own):
     assert all(torch.isfinite(torch.tensor(record["loss"])) for record in log if "loss" in record)
     assert {p.dtype for p in run.trainer.model.parameters()} == {torch.float32}
     assert all(p.isfinite().all() for p in run.trainer.model.parameters())
-    assert run.trainer.buffer.chains.dtype == torch.float32
+    assert run.trainer.state.density["chains"].rows.dtype == torch.float32
 
 
 def test_mixed_precision_is_near_full_precision_and_not_the_same():
@@ -165,16 +167,16 @@ def test_mixed_precision_is_near_full_precision_and_not_the_same():
 def test_encoders_are_compiled_if_asked_to_and_nothing_else(monkeypatch, second, count):
     compiled = []
     monkeypatch.setattr(nn.Module, "compile", lambda self, *args, **settings: compiled.append(self))
-    prepared(Own(), f"model.second_encoder={second}")
+    prepared(Own(), f"density.own_encoder={second}")
     assert compiled == []
-    model = prepared(Own(), f"model.second_encoder={second}", compiled=True).trainer.model
-    assert [id(part) for part in compiled] == [id(model.encoder), id(model.generative_encoder)][:count]
+    model = prepared(Own(), f"density.own_encoder={second}", compiled=True).trainer.model
+    assert [id(part) for part in compiled] == [id(model.encoder), id(model.density.encoder)][:count]
 
 
 @pytest.mark.parametrize("second", [False, True])
 def test_a_saved_run_is_loaded_with_its_encoder(tmp_path, monkeypatch, second):
-    monkeypatch.setattr("gedi.assess.FRESH_STEPS", 2)
-    run = prepared(Own(), f"model.second_encoder={second}")
+    monkeypatch.setattr("gedi.densities.energy._FRESH_STEPS", 2)
+    run = prepared(Own(), f"density.own_encoder={second}")
     directory = RunDirectory.create(tmp_path / "run")
     execute(run, directory)
     assert json.loads((tmp_path / "run" / "model" / "config.json").read_text())["own_encoder"] is True
@@ -184,7 +186,7 @@ def test_a_saved_run_is_loaded_with_its_encoder(tmp_path, monkeypatch, second):
     given = Own(seed=7)
     model, box = directory.load_model(given)
     assert not model.training
-    assert (model.generative_encoder is not None) == second
+    assert (model.density.encoder is not None) == second
     x = run.data.test[:20]
     for ours, trained in zip(model(x), run.trainer.model(x), strict=True):
         assert torch.equal(ours, trained)

@@ -16,11 +16,13 @@ from safetensors.torch import load_file, save_file
 
 from gedi import cli
 from gedi.config import override, parse, to_yaml
+from gedi.directory import RunDirectory, load_config
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.methods import with_method
 from gedi.presets import completed, preset
 from gedi.renamed import VERSION, VERSION_KEY, renamed, renamed_tensors, written_by_0_1
-from gedi.runs import RunDirectory, execute, load_config, prepare, train
+from gedi.runs import execute
 from gedi.trained import training_of
 
 OLD = {path.stem: path for path in sorted((Path(__file__).parent / "old").glob("*.yaml"))}
@@ -255,7 +257,8 @@ def written_by_old(path, name, method):
     (path / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
     (path / "data.json").unlink()
     shape = json.loads((path / "model" / "config.json").read_text())
-    del shape["checksum"]
+    for later in ("checksum", "inputs", "verdict", VERSION_KEY):
+        del shape[later]
     shape["config"] = old(name, *SMALL[name][0], "n_init=1", f"method={method}", *CHANGED[method])
     (path / "model" / "config.json").write_text(json.dumps(shape))
     results = json.loads((path / "results.json").read_text())
@@ -312,7 +315,8 @@ def test_the_model_of_an_old_run_is_loaded_with_its_energy(runs, method):
     before = load_file(run.path / "model" / "model.safetensors")
     assert "direction" in before
     assert any(name.startswith("generative_encoder.") for name in before) == (method == "no-nf-2-enc")
-    model, box = run.load_model()
+    fitted = run.fitted()
+    model, box = fitted.model, fitted.box
     now = model.state_dict()
     assert now.keys() == renamed_tensors(before).keys()
     assert all(torch.equal(x, now[name]) for name, x in renamed_tensors(before).items())
@@ -340,7 +344,7 @@ def test_a_model_of_other_settings_is_still_told_in_an_old_run(runs, tmp_path):
     shape["config"]["model"]["temperature"] = 0.3
     (run.path / "model" / "config.json").write_text(json.dumps(shape))
     with pytest.raises(UserError, match=r"its settings are not those of config.yaml"):
-        run.load_model()
+        run.fitted()
 
 
 def test_old_weights_that_do_not_fit_are_refused(runs, tmp_path):
@@ -348,7 +352,7 @@ def test_old_weights_that_do_not_fit_are_refused(runs, tmp_path):
     path = run.path / "model" / "model.safetensors"
     save_file({name: x for name, x in load_file(path).items() if name != "direction"}, path)
     with pytest.raises(UserError, match="its weights are not those of the network"):
-        run.load_model()
+        run.fitted()
 
 
 def contents(path):
@@ -384,7 +388,36 @@ def test_the_settings_beside_a_model_say_their_version(tmp_path):
     config = parse(override(preset("circles"), [*SMALL["circles"][1], "n_init=1", "method=swav"]))
     run = RunDirectory.create(tmp_path / "run")
     execute(prepare(config), run)
-    kept = json.loads((run.path / "model" / "config.json").read_text())["config"]
+    path = run.path / "model" / "config.json"
+    kept = json.loads(path.read_text())
     assert kept[VERSION_KEY] == VERSION
-    assert parse(kept) == with_method(config)
-    run.load_model()
+    assert parse(kept["config"]) == with_method(config)
+    run.fitted()
+    path.write_text(json.dumps(kept | {VERSION_KEY: VERSION + 1}))
+    with pytest.raises(
+        UserError, match=r"model/config.json' cannot be used: settings of version 3 are of a later gedi"
+    ):
+        run.fitted()
+
+
+def test_an_old_model_takes_images_as_they_were_given(runs):
+    fitted = runs("digits").fitted()
+    d = fitted.config.data
+    assert (d.mean, d.std) == (0.5, 0.5)
+    white = torch.full((1, 1, 8, 8), 255, dtype=torch.uint8)
+    torch.testing.assert_close(fitted.inputs(white), torch.ones(1, 1, 8, 8))
+
+
+def test_an_old_model_of_a_table_is_not_asked_in_units_that_were_not_kept(runs, tmp_path):
+    run = RunDirectory(Path(shutil.copytree(runs("circles").path, tmp_path / "run")))
+    rows = torch.zeros(3, 2)
+    assert run.fitted().predict(rows).shape == (3,)  # shapes were not scaled
+    shape = json.loads((run.path / "model" / "config.json").read_text())
+    shape["config"]["data"] |= {"name": "file", "path": "mine.csv"}
+    (run.path / "model" / "config.json").write_text(json.dumps(shape))
+    (run.path / "config.yaml").write_text(yaml.safe_dump(shape["config"]))
+    for fitted in (run.fitted(), run.fitted()):
+        for ask in (lambda: fitted.predict(rows), lambda: fitted.sample(3)):  # noqa: B023
+            with pytest.raises(UserError, match="did not keep the scale of a table's rows: train it again"):
+                ask()
+        fitted.save(run.path / "model")  # which makes nothing up

@@ -15,10 +15,12 @@ from safetensors.torch import load_file, save_file
 
 from gedi import cli, report
 from gedi.config import override, parse
+from gedi.directory import RunDirectory, default_directory
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import PRESETS, preset
 from gedi.report import write_report
-from gedi.runs import RunDirectory, default_directory, execute, prepare, train
+from gedi.runs import execute
 from gedi.training.restoring import refuse_misfit
 
 TINY = [
@@ -38,7 +40,7 @@ def finished(tmp_path_factory):
     """A finished run with two checkpoints."""
     directory = RunDirectory.create(tmp_path_factory.mktemp("run") / "run")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gedi.runs.CHECKPOINT_EVERY", 5)
+        patched.setattr("gedi.fitting.CHECKPOINT_EVERY", 5)
         execute(tiny(), directory)
     return directory
 
@@ -159,7 +161,7 @@ def test_a_failed_run_lets_go_of_the_directory(run, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("gedi.runs.train", fail)
+        patched.setattr("gedi.fitting.train", fail)
         with pytest.raises(KeyboardInterrupt):
             execute(tiny(), run)
     with RunDirectory(run.path).held():
@@ -286,7 +288,7 @@ def test_a_checkpoint_that_is_whole_but_does_not_fit_is_passed_over_and_said(ged
 
 
 def test_every_state_of_a_healthy_training_fits(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 1)
     states = []
     train(tiny(), lambda state: states.append(state))
     assert len(states) == 6 + 2 * 6
@@ -297,7 +299,7 @@ def test_every_state_of_a_healthy_training_fits(tmp_path, monkeypatch):
 
 def test_the_first_checkpoint_comes_early_and_the_next_ones_wait_longer(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("gedi.runs.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("gedi.fitting.time.monotonic", lambda: clock[0])
     prepared, saved = tiny("stage1.iterations=200", "log_every=1000"), []
     step = prepared.trainer.step
 
@@ -316,7 +318,7 @@ def test_the_first_checkpoint_comes_early_and_the_next_ones_wait_longer(monkeypa
 
 def test_a_step_of_a_minute_is_followed_by_a_checkpoint(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("gedi.runs.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("gedi.fitting.time.monotonic", lambda: clock[0])
     prepared, places = tiny(), []
     step = prepared.trainer.step
 

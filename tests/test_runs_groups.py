@@ -14,18 +14,18 @@ import yaml
 from gedi import cli
 from gedi.config import override, parse
 from gedi.data import Dataset
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.logic import Constraint
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.report import Progress, write_report
-from gedi.runs import RunDirectory, prepare, train
 from gedi.sources import load_data
 from gedi.tables import TABLES, Cell, engine, write_table
 
 SMALL = (
-    "data.triplets=20", "stage2.iterations=6", "stage2.batch_size=30", "constraint.restarts=4", "log_every=2",
-    "sampling.buffer=40", "sampling.chains=10",
+    "data.triplets=20", "stage2.iterations=6", "stage2.batch_size=30", "stage2.moves.align.restarts=4", "log_every=2",
 )  # fmt: skip
 
 
@@ -110,8 +110,8 @@ def own_data(groups=40, seed=0):
 
 OWN = (
     "stage1.iterations=3", "stage2.iterations=6", "stage2.batch_size=20", "stage1.batch_size=20", "n_init=1",
-    "sampling.buffer=200", "sampling.chains=20", "walk.steps=3", "stage2.weights.constraint=1",
-    "constraint.align=[0.5]", "constraint.restarts=4", "constraint.prior=rule", "log_every=2",
+    "density.buffer=200", "density.chains=20", "walk.steps=3", "stage2.terms.constraint.weight=1",
+    "stage2.moves.align.moments=[0.5]", "stage2.moves.align.restarts=4", "constraint.prior=rule", "log_every=2",
 )  # fmt: skip
 
 
@@ -124,10 +124,10 @@ def test_a_users_own_points_and_rule_train_a_few_iterations():
     run = prepare(parse(override(preset("toy"), list(OWN))), data=own_data(), constraint=rule)
     assert run.constraint is rule
     assert run.data.name == "pairs"
-    stage = run.trainer.legs[-1].stage
-    assert stage.terms["constraint"][1].constraint is rule
+    stage = run.trainer.course.legs[-1].stage
+    assert stage.terms["constraint"]._context.constraint is rule
     torch.testing.assert_close(
-        stage.terms["cluster_noise"][1].log_prior.exp(), torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64)
+        stage.terms["swapped"]._context.log_shares.exp(), torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64)
     )
     before, log = weights(run), []
     run.trainer.on_log = log.append
@@ -174,30 +174,30 @@ def test_a_batch_that_would_cut_a_group_is_refused_before_anything_runs():
 )
 def test_each_method_trains_its_terms_and_is_held_against_the_rule(method, terms, restarts):
     run = digits(f"method={method}")
-    (leg,) = run.trainer.legs
-    assert set(leg.stage.terms) == terms
-    assert (leg.stage.naming is not None) == restarts
+    (leg,) = run.trainer.course.legs
+    assert set(leg.stage.weights(progress=1.0)) == terms
+    assert ("align" in leg.stage.moves) == restarts
     assert (run.trainer.labels is not None) == (method == "supervised")
     assert run.constraint is not None  # for the figures
     if method == "logic-alone":
-        weight = leg.stage.terms["constraint"][0]
-        assert (weight.value, weight.start, weight.ramp) == (1.0, 0.0, 0.0)
+        term = leg.stage.terms["constraint"]
+        assert (term.weight, term.start, term.ramp) == (1.0, 0.0, 0.0)
     train(run)
     assert torch.isfinite(weights(run)).all()
 
 
 def test_the_paper_preset_gives_each_method_its_terms():
     def terms(method):
-        settings = [f"method={method}", "data.name=digits-addition", "sampling.buffer=60", "model.width=4"]
+        settings = [f"method={method}", "data.name=digits-addition", "density.buffer=60", "model.width=4"]
         run = prepare(parse(override(preset("addition-100-paper"), settings)))
-        return {leg.stage.name: set(leg.stage.terms) for leg in run.trainer.legs}
+        return {leg.stage.name: set(leg.stage.weights(progress=1.0)) for leg in run.trainer.course.legs}
 
-    full = {"generative", "negative_free", "cluster_noise", "cluster_walk", "constraint"}
+    full = {"generative", "negative_free", "swapped", "swapped_walk", "constraint"}
     assert terms("gedi") == {"stage1": {"generative"}, "stage2": full}
     assert terms("no-constraint") == {"stage1": {"generative"}, "stage2": full - {"constraint"}}
     assert terms("logic-alone") == {"stage2": {"constraint"}}
     assert terms("supervised") == {"stage2": {"supervised"}}
-    assert terms("swav") == {"stage2": {"cluster_noise"}}
+    assert terms("swav") == {"stage2": {"swapped"}}
     assert terms("jem") == {"stage1": {"generative"}, "stage2": {"generative"}}
 
 
@@ -208,7 +208,7 @@ def test_a_baseline_that_has_nothing_to_train_says_so():
 
 
 def test_swav_brings_its_own_term_to_a_recipe_without_it():
-    assert set(digits("method=swav").trainer.legs[0].stage.terms) == {"cluster_noise"}
+    assert set(digits("method=swav").trainer.course.legs[0].stage.terms) == {"swapped"}
 
 
 def test_labels_take_no_part():
@@ -315,7 +315,7 @@ def test_a_stopped_run_with_alignments_resumes_to_the_same_bytes(gedi, tmp_path,
         if record.get("event") == "align" and record["iteration"] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("gedi.runs.CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", 1)
     monkeypatch.setattr(RunDirectory, "append_metrics", stop_at_the_second_alignment)
     assert gedi("run", "digits-addition", "--out", tmp_path / "cut", *as_options(SMALL))[0] == 130
     monkeypatch.setattr(RunDirectory, "append_metrics", stop)
@@ -364,7 +364,7 @@ def test_a_report_takes_events_wherever_they_stand(gedi, tmp_path):
         assert write_report(run).is_file()
 
 
-TINY = ("data.name=digits-addition", *SMALL, "stage1.iterations=0")
+TINY = ("data.name=digits-addition", *SMALL)
 
 
 @pytest.fixture
@@ -411,13 +411,14 @@ def test_the_addition_table_is_written_as_it_goes_and_goes_on_where_it_was(tiny,
 @pytest.mark.parametrize("profile", ["laptop", "paper"])
 def test_every_cell_of_the_addition_tables_can_be_prepared(name, profile):
     """All but their data: the small digits stand in, and a small network."""
-    stands_in = ["data.name=digits-addition", "data.triplets=60", "sampling.buffer=60", "model.width=4"]
+    stands_in = ["data.name=digits-addition", "data.triplets=60", "model.width=4"]
     for cell in TABLES[name].cells(range(1), profile):
-        run = prepare(parse(override(preset(cell.row, profile), [*cell.settings, *stands_in])))
-        assert run.trainer.legs
         config = parse(override(preset(cell.row, profile), list(cell.settings)))
+        few = ["density.buffer=60"] if config.density.kind == "energy" else []
+        run = prepare(parse(override(preset(cell.row, profile), [*cell.settings, *stands_in, *few])))
+        assert run.trainer.course.legs
         triplets = config.data.triplets
-        for stage in (config.stage1, config.stage2):
+        for stage in config.stages.values():
             assert stage.iterations == 0 or stage.batch_size % 3 == 0
             assert stage.iterations == 0 or stage.batch_size <= 3 * triplets
 

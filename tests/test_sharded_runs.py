@@ -11,24 +11,26 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from gedi import assess, methods
+from gedi import assess, building
 from gedi.cli import app
 from gedi.config import override, parse
 from gedi.data import Dataset, Shards, StoredImages, is_sharded, load_digits, write_shards
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.examine import evaluate_run
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.report import write_report
-from gedi.runs import RunDirectory, execute, prepare, train
+from gedi.runs import execute
 from gedi.sources import data_box, load_data, pixels_of
 
 TINY = (
     "model.width=4", "model.latent=8", "model.projector=16", "model.embedding=8", "model.finer=14",
-    "stage1.iterations=6", "stage2.iterations=6", "stage2.batch_size=20", "stage2.weights.generative=0.1",
-    "cluster.merge=[0.5]", "sampling.buffer=40", "sampling.steps=2", "sampling.margin=0.25", "log_every=1",
+    "stage1.iterations=6", "stage2.iterations=6", "stage2.batch_size=20", "stage2.density.generative=0.1",
+    "stage2.moves.merge.moments=[0.5]", "density.buffer=40", "density.steps=2", "density.margin=0.25", "log_every=1",
 )  # fmt: skip
-WALKS = ("stage2.weights.agreement_walk=0.1", "walk.steps=2", "walk.refresh=1")
+WALKS = ("stage2.terms.agreement_walk={kind: agreement, look: walk, weight: 0.1}", "walk.steps=2", "walk.refresh=1")
 
 
 def config_of(folder, *settings, name="mnist"):
@@ -54,7 +56,7 @@ def folder(tmp_path, digits):
 def no_slice_of_everything(monkeypatch):
     """From now on shards refuse to give all of their rows at once."""
     read = Shards.__getitem__
-    monkeypatch.setattr("gedi.training.merging._POINTS", 60)  # so few rows would all be looked at
+    monkeypatch.setattr("gedi.moves.merge._POINTS", 60)  # so few rows would all be looked at
 
     def refuse(self, index):
         found = read(self, index)
@@ -68,12 +70,12 @@ def same_models(one, two):
     ours, theirs = (run.trainer.model.state_dict() for run in (one, two))
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert torch.equal(one.trainer.buffer.chains, two.trainer.buffer.chains)
+    assert torch.equal(one.trainer.state.density["chains"].rows, two.trainer.state.density["chains"].rows)
 
 
 @pytest.mark.parametrize("initial", ["uniform", "normal"])
 def test_training_on_shards_is_bit_for_bit_training_in_memory(folder, digits, monkeypatch, initial):
-    config = config_of(folder, *TINY, *WALKS, f"sampling.initial={initial}")
+    config = config_of(folder, *TINY, *WALKS, f"density.initial={initial}")
     pixels, (x, y, x_test, y_test) = pixels_of(config.data), digits
     in_memory = Dataset("digits", StoredImages(x, pixels), StoredImages(x_test, pixels), y, y_test)
     runs, logs = [prepare(config, data=in_memory), prepare(config)], ([], [])
@@ -105,7 +107,9 @@ def test_a_run_that_goes_on_from_any_moment_ends_in_the_same_bytes(folder):
 
 RESUME = """
 import sys, torch
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
+from gedi.runs import execute
 torch.set_num_threads(1)
 directory = RunDirectory.open(sys.argv[1])
 execute(prepare(directory.config()), directory)
@@ -170,15 +174,16 @@ def test_walks_from_every_point_are_refused_and_batch_walks_are_not(folder):
     for refresh in (0, 2):
         with pytest.raises(UserError, match=rf"walk\.refresh must be 1 \(walk each batch\), got {refresh}"):
             prepare(config_of(folder, *TINY, *WALKS, f"walk.refresh={refresh}"))
-    assert prepare(config_of(folder, *TINY, "walk.refresh=0")).trainer.legs  # nothing walks, so nothing is refused
+    run = prepare(config_of(folder, *TINY, "walk.refresh=0"))
+    assert run.trainer.course.legs  # nothing walks, so nothing is refused
 
 
 def test_chains_that_begin_like_the_data_look_at_few_of_them(folder, monkeypatch):
-    monkeypatch.setattr(methods, "_ENOUGH_READ", 11)
+    monkeypatch.setattr(building, "_ENOUGH_READ", 11)
     no_slice_of_everything(monkeypatch)
-    config = config_of(folder, *TINY, "sampling.initial=normal")
+    config = config_of(folder, *TINY, "density.initial=normal")
     data = load_data(config, Streams(0))
-    initial = methods.initial_distribution(config, data.train, data_box(config, data))
+    initial = building.initial_distribution(config, data.train, data_box(config, data))
     torch.testing.assert_close(initial.mean, data.train[torch.linspace(0, 99, 11).round().long()].mean(dim=0))
 
 
@@ -203,14 +208,14 @@ def test_a_table_in_shards_is_learnt_from_and_judged_by_some_of_its_rows(tmp_pat
     write_shards(x, tmp_path / "own", y, per_shard=50)
     monkeypatch.setattr(assess, "READ", 60)
     config = config_of(tmp_path / "own", "stage1.iterations=20", "stage2.iterations=20", "n_init=1", "walk.refresh=1",
-                       "walk.steps=3", "sampling.buffer=200", name="toy")  # fmt: skip
+                       "walk.steps=3", "density.buffer=200", name="toy")  # fmt: skip
     run = prepare(config)
     assert run.data.train.shape == (400, 2)
     points = run.data.train[:]
     torch.testing.assert_close(points.mean(dim=0), torch.zeros(2), rtol=0, atol=1e-5)
     assert run.box.contains(points).all()
-    torch.testing.assert_close(run.box.low, points.amin(dim=0) - config.sampling.margin, rtol=0, atol=1e-5)
-    torch.testing.assert_close(run.box.high, points.amax(dim=0) + config.sampling.margin, rtol=0, atol=1e-5)
+    torch.testing.assert_close(run.box.low, points.amin(dim=0) - config.density.margin, rtol=0, atol=1e-5)
+    torch.testing.assert_close(run.box.high, points.amax(dim=0) + config.density.margin, rtol=0, atol=1e-5)
     no_slice_of_everything(monkeypatch)
     monkeypatch.setattr(assess, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
     directory = RunDirectory.create(tmp_path / "run")

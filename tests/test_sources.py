@@ -8,9 +8,9 @@ from PIL import Image
 from gedi.config import Config, DataConfig, override, parse
 from gedi.data import Dataset, ImageSet, Pixels, StoredImages, load_digits
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
 from gedi.sources import data_box, image_dataset, load_data, load_image_set, pixels_of
 
 
@@ -190,4 +190,4 @@ def test_training_on_stored_images_is_bit_for_bit_training_on_their_points(kind,
     assert sum("event" in record for record in logs[0]) == 1
     ours, theirs = (run.trainer.model.state_dict() for run in runs)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert torch.equal(runs[0].trainer.buffer.chains, runs[1].trainer.buffer.chains)
+    assert torch.equal(runs[0].trainer.state.density["chains"].rows, runs[1].trainer.state.density["chains"].rows)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.presets import preset
-from gedi.runs import RunDirectory
 from gedi.tables import TABLES, Cell, engine, toy, write_table
 
 TINY = (

@@ -9,12 +9,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from gedi import assess
-from gedi.config import METHODS as KNOWN
 from gedi.config import override, parse
+from gedi.densities import energy
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare
+from gedi.methods import METHODS as KNOWN
 from gedi.presets import preset
-from gedi.runs import RunDirectory, prepare
 from gedi.tables import TABLES, Cell, engine, images, write_table
 
 SIX = ("JEM", "Barlow", "SwAV", "no NF, 2 enc.", "no NF", "GEDI")
@@ -149,8 +150,8 @@ def test_every_method_named_is_known_and_every_cell_parses(profile):
 def test_every_cell_of_the_laptops_ablation_can_be_prepared():
     """On the small digits, in place of MNIST."""
     for cell in TABLES["image-ablation"].cells(range(1), "laptop"):
-        config = parse(override(preset(cell.row), [*cell.settings, "data.name=digits", "sampling.buffer=32"]))
-        assert prepare(config).trainer.legs
+        config = parse(override(preset(cell.row), [*cell.settings, "data.name=digits", "density.buffer=32"]))
+        assert prepare(config).trainer.course.legs
 
 
 def test_what_is_measured_depends_on_the_profile_and_the_data():
@@ -210,7 +211,7 @@ def test_a_cell_is_finished_when_it_has_run_and_was_measured(tmp_path):
 TINY = (
     "data.name=digits", "data.limit=100", "model.width=4", "model.latent=16", "log_every=2", "augment.shift=0.7",
     "stage1.iterations=2", "stage1.batch_size=20", "stage2.iterations=3", "stage2.batch_size=64",
-    "sampling.buffer=64", "sampling.chains=16", "sampling.steps=2", "walk.steps=2",
+    "density.buffer=64", "density.chains=16", "density.steps=2", "walk.steps=2",
 )  # fmt: skip
 
 
@@ -250,7 +251,7 @@ def tiny(monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "_train_cell", train_small)
     monkeypatch.setattr(engine, "evaluate_run", evaluate_small)
     monkeypatch.setattr(engine, "ProcessPoolExecutor", Here)
-    monkeypatch.setattr(assess, "FRESH_STEPS", 5)
+    monkeypatch.setattr(energy, "_FRESH_STEPS", 5)
     monkeypatch.setattr("pooch.os_cache", lambda _: tmp_path / "cache")
     monkeypatch.delenv("GEDI_DATA", raising=False)
     monkeypatch.setitem(images.STRANGE, "mnist", ("digits", "noise"))

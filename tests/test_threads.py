@@ -9,12 +9,13 @@ import time
 import pytest
 import torch
 
-from gedi import runs, threads
+from gedi import threads
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.processes import Processes
-from gedi.runs import RunDirectory, prepare
 
 IMAGES = (
     "stage1.iterations=2", "stage2.iterations=4", "model.width=2", "density.buffer=64", "density.chains=8",
@@ -160,7 +161,7 @@ def test_candidates_go_up_to_the_cores(images, directory, eight_cores, monkeypat
     monkeypatch.setattr(threads, "fastest", lambda candidates, work: asked.append(candidates) or 4)
     assert threads.settle(images, directory) == torch.get_num_threads() == 4
     for devices in (2, 3, 8):
-        (directory.path / runs.THREADS).unlink()
+        (directory.path / claims.THREADS).unlink()
         threads.settle(images, directory, devices)
     assert asked == [[1, 2, 4, 8], [1, 2, 4], [1, 2]]
     assert torch.get_num_threads() == 1  # eight processes: a core each, nothing to measure
@@ -169,7 +170,7 @@ def test_candidates_go_up_to_the_cores(images, directory, eight_cores, monkeypat
 def test_the_number_is_kept_with_the_run_and_measured_once(images, directory, eight_cores, monkeypatch):
     monkeypatch.setattr(threads, "fastest", lambda candidates, work: 2)
     threads.settle(images, directory)
-    assert json.loads((directory.path / runs.THREADS).read_text()) == {"threads": 2}
+    assert json.loads((directory.path / claims.THREADS).read_text()) == {"threads": 2}
     monkeypatch.setattr(threads, "fastest", lambda candidates, work: 8)  # a resumed run meets another machine's mood
     torch.set_num_threads(1)
     assert threads.settle(images, directory) == torch.get_num_threads() == 2
@@ -177,25 +178,25 @@ def test_the_number_is_kept_with_the_run_and_measured_once(images, directory, ei
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"threads": 0}', '{"threads": "2"}', '{"threads": 99}', "\xff"])
 def test_a_number_that_cannot_be_is_measured_again(images, directory, eight_cores, monkeypatch, text):
-    (directory.path / runs.THREADS).write_bytes(text.encode("latin-1"))
+    (directory.path / claims.THREADS).write_bytes(text.encode("latin-1"))
     monkeypatch.setattr(threads, "fastest", lambda candidates, work: 4)
     assert threads.settle(images, directory) == 4
 
 
 def test_what_was_asked_for_counts_and_is_kept(images, directory, eight_cores, monkeypatch):
-    directory.write(runs.THREADS, '{"threads": 4}')
+    directory.write(claims.THREADS, '{"threads": 4}')
     monkeypatch.setattr(threads, "_ASKED", "3")
     torch.set_num_threads(3)  # as PyTorch begins with OMP_NUM_THREADS=3
     threads.begin()
     threads.use_all()
     assert threads.settle(images, directory) == torch.get_num_threads() == 3
-    assert json.loads((directory.path / runs.THREADS).read_text()) == {"threads": 3}
+    assert json.loads((directory.path / claims.THREADS).read_text()) == {"threads": 3}
 
 
 def test_points_in_the_plane_take_one_thread_unmeasured(toy, directory, eight_cores, monkeypatch):
     monkeypatch.setattr(threads, "fastest", pytest.fail)
     assert threads.settle(toy, directory) == torch.get_num_threads() == 1
-    assert not (directory.path / runs.THREADS).exists()  # nothing to remember
+    assert not (directory.path / claims.THREADS).exists()  # nothing to remember
     torch.set_num_threads(2)
     monkeypatch.setattr(threads, "_ASKED", "2")
     threads.settle(toy, directory)
@@ -203,7 +204,7 @@ def test_points_in_the_plane_take_one_thread_unmeasured(toy, directory, eight_co
     assert threads.settle(toy, directory) == 2  # a run that began with two goes on with two
 
 
-@pytest.mark.parametrize("left", [runs.THREADS, f"{runs.THREADS}.tmp"])
+@pytest.mark.parametrize("left", [claims.THREADS, f"{claims.THREADS}.tmp"])
 def test_a_run_killed_once_its_threads_are_known_can_begin_again(directory, left):
     directory.write(left, '{"threads": 1}')
     RunDirectory.create(directory.path)
@@ -257,7 +258,7 @@ def test_the_program_takes_what_the_environment_asks_for(asked, expected, tmp_pa
     environment |= {"OMP_NUM_THREADS": asked} if asked else {}
     command = [sys.executable, "-c", PROGRAM, "run", "circles", "--out", tmp_path / "run"]
     subprocess.run(command, env=environment, check=True)
-    kept = tmp_path / "run" / runs.THREADS
+    kept = tmp_path / "run" / claims.THREADS
     assert (json.loads(kept.read_text()) if kept.exists() else {"threads": 1}) == {"threads": expected}
 
 

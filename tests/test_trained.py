@@ -9,10 +9,10 @@ from gedi.building import build_stages, context_of
 from gedi.config import override, parse
 from gedi.densities.density import Place
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.methods import METHODS, with_method
 from gedi.presets import PRESETS, preset
 from gedi.rules import build_constraint
-from gedi.runs import prepare, train
 from gedi.sampling import Box
 from gedi.tables import TABLES, engine
 from gedi.trained import changes_nothing, check_method, parts_of, parts_table, training_of

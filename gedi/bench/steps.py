@@ -11,10 +11,10 @@ from gedi.bench.timing import Effort, in_turns
 from gedi.bench.workloads import addition, images, toy
 from gedi.building import build_model
 from gedi.config import override, parse
+from gedi.fitting import prepare, train
 from gedi.objectives.objective import Seen
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
 from gedi.types import Clustered
 
 _FASTER = 3.0  # times, what a toy step is meant to gain over the plain form

@@ -10,8 +10,8 @@ import torch
 from gedi.config import Config, override, parse
 from gedi.data import Dataset, Pixels, StoredImages
 from gedi.densities.energy import EnergyDensity
+from gedi.fitting import Prepared, prepare
 from gedi.presets import preset
-from gedi.runs import Prepared, prepare
 from gedi.training import Leg
 
 _NEVER_ENDS = 1_000_000  # iterations: the stage is never left, and nothing is logged
@@ -76,9 +76,10 @@ def addition(*settings: str) -> Workload:
 
 
 def _begun(name: str, stage: str, settings: tuple[str, ...], data: Dataset | None = None) -> Workload:
-    lengths = [f"{stage}.iterations={_NEVER_ENDS}", *(["stage1.iterations=0"] if stage == "stage2" else [])]
-    changes = ["n_init=1", f"log_every={_NEVER_ENDS}", *lengths, *settings]
-    prepared = prepare(parse(override(preset(name), changes)), data=data)
+    given = preset(name)
+    earlier = ["stage1.iterations=0"] if stage == "stage2" and "stage1" in given else []
+    changes = ["n_init=1", f"log_every={_NEVER_ENDS}", f"{stage}.iterations={_NEVER_ENDS}", *earlier, *settings]
+    prepared = prepare(parse(override(given, changes)), data=data)
     trainer = prepared.trainer
     trainer.fit(stop_after=1)
     return Workload(prepared, trainer.course.leg)

@@ -15,6 +15,7 @@ from gedi.data.image_arrays import load_image_arrays
 from gedi.data.images import ImageSet, unit_range
 from gedi.data.pixels import Pixels, StoredImages, chunks
 from gedi.data.scaled import ScaledRows
+from gedi.data.scaling import Scaling
 from gedi.data.sharded import ShardSet, load_shards
 from gedi.data.shards import Shards, is_sharded, spread
 from gedi.data.table import Table, Wishes
@@ -29,6 +30,7 @@ __all__ = [
     "NoisyCurve",
     "Pixels",
     "ScaledRows",
+    "Scaling",
     "ShardSet",
     "Shards",
     "StoredImages",

@@ -11,7 +11,8 @@ from torch import Tensor
 from gedi.data.dataset import Dataset
 from gedi.data.digits import load_digits
 from gedi.data.files import load_images
-from gedi.data.images import ImageSet, unit_range
+from gedi.data.images import ImageSet
+from gedi.data.pixels import Pixels, StoredImages
 from gedi.errors import UserError, unknown
 
 #: The 55 pairs of digits whose sum is a digit.
@@ -21,6 +22,8 @@ _SOURCES: dict[str, Callable[[str | Path | None], ImageSet]] = {
     "mnist": lambda data_dir: load_images("mnist", data_dir),
     "digits": lambda _: load_digits(),
 }
+
+_AS_STORED = Pixels()  # bytes to [0, 1] and nothing else
 
 
 def draw_triplets(labels: Tensor, n: int, rng: np.random.Generator) -> Tensor:
@@ -89,8 +92,9 @@ def addition_dataset(
     data_dir: str | Path | None = None,
     *,
     n_validation: int = 0,
+    pixels: Pixels = _AS_STORED,
 ) -> Dataset:
-    """Images of an addition task: triplet after triplet, then free ones; float32 in [0, 1].
+    """Images of an addition task: triplet after triplet, then free ones.
 
     The test part is the whole test set of the source. Training labels are kept for diagnostics and for the
     supervised upper bound; learning by the rule never sees them.
@@ -102,6 +106,7 @@ def addition_dataset(
         rng: everything drawn follows from it.
         data_dir: where the files of ``mnist`` are, see ``load_images``.
         n_validation: further triplets of training images, held out: settings are chosen on them.
+        pixels: how stored images become points.
 
     Example:
         >>> data = addition_dataset("digits", 100, 50, np.random.default_rng(0))
@@ -121,12 +126,13 @@ def addition_dataset(
     order = torch.cat([triplets.flatten(), free])
     return Dataset(
         f"{source}-addition",
-        unit_range(images.train[order]),
-        unit_range(images.test),
+        StoredImages(images.train[order], pixels),
+        StoredImages(images.test, pixels),
         train_labels[order],
         test_labels,
         group_size=3,
         groups=n_triplets,
         source=images.source,
-        validation=unit_range(images.train[held_out.flatten()]) if n_validation else None,
+        validation=StoredImages(images.train[held_out.flatten()], pixels) if n_validation else None,
+        inputs=pixels,
     )

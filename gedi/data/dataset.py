@@ -1,11 +1,12 @@
 """What a data set is: points to train on, points to test on, and what is known of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from gedi.data.pixels import StoredImages, chunks
+from gedi.data.pixels import Pixels, StoredImages, chunks
+from gedi.data.scaling import Scaling
 from gedi.data.shards import is_sharded
 from gedi.data.toy import NoisyCurve
 from gedi.data.values import MOST
@@ -33,6 +34,7 @@ class Dataset:
         group_size: points in a group.
         groups: how many groups; they are the first ``groups * group_size`` training points, in order.
         source: where the points come from, in words for the results.
+        inputs: how what was given became these points; it is needed again for further ones.
         notes: what was found out about the points as they were read, for the user to know.
         validation: groups held out of training, (k * group_size, *shape): a rule judges them without labels.
 
@@ -53,6 +55,7 @@ class Dataset:
     source: str = ""
     validation: Points | None = None
     notes: tuple[str, ...] = ()
+    inputs: Scaling | Pixels = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
         for part, x, labels in (

@@ -41,6 +41,11 @@ class Pixels:
             x = x.expand(-1, self.channels, -1, -1)
         return x if (self.mean, self.std) == (0.0, 1.0) else (x - self.mean) / self.std
 
+    def back(self, points: Tensor) -> Tensor:
+        """Images in [0, 1] of points, without the border."""
+        x = points * self.std + self.mean
+        return x[..., self.pad : x.shape[-2] - self.pad, self.pad : x.shape[-1] - self.pad].clamp(0, 1)
+
     @property
     def range(self) -> tuple[float, float]:
         """What black and white become."""

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gedi.data.array_shards import Summary
+from gedi.data.scaling import Scaling
 from gedi.data.shards import Shards
 
 
@@ -26,13 +27,13 @@ class ScaledRows:
         self.low, self.high = (
             ((torch.from_numpy(edge) - mean) / spread).float() for edge in (summary.low, summary.high)
         )
-        self._mean, self._spread = mean.float().to(stored.device), spread.float().to(stored.device)
+        self.scaling = Scaling(mean.float().to(stored.device), float(spread))
 
     def __len__(self) -> int:
         return len(self.stored)
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
-        return (self.stored[index] - self._mean) / self._spread
+        return self.scaling(self.stored[index])
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "ScaledRows":
         """The same points, which go to a device once they are read."""

@@ -1,7 +1,7 @@
 """Figures about a trained model: its clusters, features, density, samples, outliers and collapse."""
 
 from gedi.evaluation.bounds import BOUNDS, density_check
-from gedi.evaluation.clustering import batch_nmi, clustering_metrics, kmeans_clusters
+from gedi.evaluation.clustering import batch_nmi, clustering_metrics, kmeans_clusters, matched
 from gedi.evaluation.collapse import cluster_entropy, cluster_usage, collapse_metrics, effective_rank, energy_gap
 from gedi.evaluation.connectivity import walk_connections
 from gedi.evaluation.density import Truth, density_metrics, score_against_normal
@@ -38,6 +38,7 @@ __all__ = [
     "kmeans_clusters",
     "knn_accuracy",
     "linear_probe",
+    "matched",
     "mmd_test",
     "nearest",
     "nearest_neighbour_test",

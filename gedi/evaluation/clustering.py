@@ -41,6 +41,23 @@ def clustering_metrics(labels: np.ndarray, predicted: np.ndarray) -> dict[str, f
     }
 
 
+def matched(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Clusters by the names of the classes they match one to one; one that matches none gets a name of its own.
+
+    Example:
+        >>> matched(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 2])).tolist()
+        [0, 0, 1, 2]
+    """
+    _check(labels, predicted)
+    classes, clusters = np.unique(labels), np.unique(predicted)
+    rows, columns = linear_sum_assignment(-contingency_matrix(labels, predicted))
+    names = np.zeros(len(clusters), dtype=int)
+    names[columns] = classes[rows]
+    left = np.setdiff1d(np.arange(len(clusters)), columns)
+    names[left] = classes.max() + 1 + np.arange(len(left))
+    return names[np.searchsorted(clusters, predicted)]
+
+
 def batch_nmi(
     labels: np.ndarray, predicted: np.ndarray, batch: int = 64, *, generator: torch.Generator
 ) -> dict[str, float]:

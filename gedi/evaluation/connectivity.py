@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gedi.evaluation.neighbours import nearest
 
-_COUNTS = 10  # points that a cluster must have before its pieces mean anything
+_COUNTS = 10  # points that a cluster must have before its pieces mean anything, and walks before their share does
 
 
 def walk_connections(x: Tensor, paths: Tensor, found: Tensor, ends: Tensor) -> dict[str, float]:
@@ -28,6 +28,8 @@ def walk_connections(x: Tensor, paths: Tensor, found: Tensor, ends: Tensor) -> d
         ``walks_connect``: the share of its points that a cluster's largest piece holds, in the cluster where it is
         least (clusters of fewer than ten of the points are left out; absent if all are).
         ``walks_leave``: the share of walks that end in another cluster.
+        ``walks_cross``: the same among walks that come farther than the nearest point of another cluster is from where
+        they began, so that short walks hide less of a cut through what hangs together (absent below ten such walks).
 
     Example:
         >>> line = torch.arange(20.0)[:, None]
@@ -43,10 +45,25 @@ def walk_connections(x: Tensor, paths: Tensor, found: Tensor, ends: Tensor) -> d
     inside = found[begun] == found[reached]
     joined = coo_matrix((np.ones(int(inside.sum())), (begun[inside].numpy(), reached[inside].numpy())), shape=(n, n))
     piece = torch.from_numpy(connected_components(joined, directed=False)[1]).long()
-    figures = {"walks_leave": float((ends != found).float().mean())}
+    left = ends != found
+    figures = {"walks_leave": float(left.float().mean())}
+    far_enough = (paths[-1] - x).norm(dim=1) >= _to_other_cluster(x, found)
+    if far_enough.sum() >= _COUNTS:
+        figures["walks_cross"] = float(left[far_enough].float().mean())
     largest = [
         int(torch.bincount(piece[found == cluster]).max()) / count
         for cluster, count in enumerate(torch.bincount(found).tolist())
         if count >= _COUNTS
     ]
     return figures | ({"walks_connect": min(largest)} if largest else {})
+
+
+def _to_other_cluster(x: Tensor, found: Tensor) -> Tensor:
+    """How far from each point the nearest of another cluster is, infinite if there is none: (n, d), (n,) -> (n,)."""
+    distance = torch.full((len(x),), torch.inf, dtype=x.dtype)
+    for cluster in torch.unique(found):
+        inside = found == cluster
+        if not inside.all():
+            others = x[~inside]
+            distance[inside] = (x[inside] - others[nearest(x[inside], others)]).norm(dim=1)
+    return distance

@@ -54,7 +54,7 @@ class Check:
         return (self.good if word == "trusted" else self.bad).format(value=value, limit=limit)
 
 
-# Where each limit stands, and between which runs: docs/decisions/0016-verdict.md.
+# Where each limit stands, and between which runs: docs/decisions/0018-verdict.md.
 CHECKS = (
     Check(
         "clusters_used", "clusters", 2, 2, True,
@@ -80,10 +80,16 @@ CHECKS = (
         "the clusters cut through what the density holds together.",
     ),
     Check(
+        "walks_cross", "clusters", 0.04, None, False,
+        "Of the walks that come far enough to reach another cluster {value:.0%} end in one (limit {limit:.0%}): the "
+        "clusters cut through what hangs together, and the walks are too short to show it otherwise.",
+    ),
+    Check(
         "walks_connect", "clusters", 0.9, None, True,
-        "Walks connect only {value:.0%} of a cluster's own points, less than {limit:.0%}: the density is in pieces, or "
-        "the walks are too short, and another grouping of the pieces would look as good. More points, a wider blur "
-        "(stage1.denoising) or longer walks (walk.steps) may mend it.",
+        "Walks connect only {value:.0%} of a cluster's own points, less than {limit:.0%}: the cluster is several, the "
+        "density is in pieces, or the walks are too short, and another grouping of the pieces would look as good. "
+        "Another number of clusters, more points, a wider blur (density.width) or longer walks (walk.steps) may "
+        "mend it.",
         "Walks connect at least {value:.0%} of every cluster's own points.",
         proof=True,
     ),

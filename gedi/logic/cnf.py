@@ -1,4 +1,4 @@
-"""Clauses: a list, DIMACS text, or a DIMACS file."""
+"""Clauses over Booleans or over the values of variables, and their circuit."""
 
 import functools
 import itertools
@@ -7,18 +7,43 @@ from pathlib import Path
 from typing import Any
 
 from gedi.errors import UserError
+from gedi.logic.arguments import Domain, checked_domains, shown, whole
 from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit
+from gedi.logic.dimacs import LITERALS, UNWATCHED, Clauses, check_length, parse_dimacs, text_of
 from gedi.logic.limits import Budget, Limits
 from gedi.logic.sdd import Space
 
-Clauses = Sequence[tuple[int, ...]]
-LITERALS = 2_000_000  # far more than what compiles
-_BYTES = 20_000_000  # the same in a file
-_NAME = 255  # no file has a longer name
-_NUMBER = 12  # digits of the largest number that a file may hold
-_UNWATCHED = 1000  # clauses or lines between two looks at the clock
 _SMALL = 24  # so many Booleans have no large diagram: no child process is needed
+
+
+def read_cnf(
+    source: str | Path | Iterable[Iterable[int]], variables: int | Sequence[int | Domain] | None, budget: Budget
+) -> tuple[Clauses, Sequence[Domain], bool]:
+    """Clauses, the values of each variable, and whether these are Booleans.
+
+    Example:
+        >>> read_cnf([[1, -2]], None, Budget(Limits(), "use fewer clauses"))
+        ([(1, -2)], [[False, True], [False, True]], True)
+    """
+    if not isinstance(source, str | Path | Iterable) or isinstance(source, bytes):
+        raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, got {shown(source)}")
+    if not (variables is None or whole(variables) or isinstance(variables, list | tuple)):
+        raise UserError(f"variables must be a number, or a list of domains or of their sizes, got {shown(variables)}")
+    clauses, highest = read_clauses(source, budget)
+    if isinstance(variables, Sequence):
+        domains = checked_domains([range(v) if isinstance(v, int) else v for v in variables])
+        room = sum(len(domain) for domain in domains)
+    else:
+        room = highest if variables is None else variables
+        if room < 1:
+            raise UserError("a constraint needs at least one variable, got none")
+        budget.check(2 * room)  # a diagram has a node for every value, at the least
+        domains = [[False, True]] * room
+    budget.check(room)
+    if highest > room:
+        raise UserError(f"literals go up to {highest}, but variables declares {room}; declare them all")
+    return clauses, domains, not isinstance(variables, Sequence)
 
 
 def read_clauses(source: str | Path | Iterable[Iterable[int]], budget: Budget | None = None) -> tuple[Clauses, int]:
@@ -32,7 +57,7 @@ def read_clauses(source: str | Path | Iterable[Iterable[int]], budget: Budget | 
     if isinstance(source, str | Path):
         if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("p ", "c "))):
             return parse_dimacs(source, "the DIMACS text", budget)
-        return parse_dimacs(_text_of(Path(source)), Path(source).name, budget)
+        return parse_dimacs(text_of(Path(source)), Path(source).name, budget)
     if not isinstance(source, Iterable):
         raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, got {source!r}")
     clauses, literals = [], 0
@@ -41,92 +66,9 @@ def read_clauses(source: str | Path | Iterable[Iterable[int]], budget: Budget | 
         if listed is None or not all(isinstance(x, int) and not isinstance(x, bool) and x for x in listed):
             raise UserError(f"clause {number} must be whole numbers other than 0, got {clause!r}")
         literals += len(listed) + 1
-        _check_length(literals, number, budget)
+        check_length(literals, number, budget)
         clauses.append(listed)
     return clauses, max((abs(x) for clause in clauses for x in clause), default=0)
-
-
-def _check_length(literals: int, number: int, budget: Budget) -> None:
-    """Clauses that have no end are not read to it."""
-    if literals > LITERALS:
-        raise UserError(f"clauses must have at most {LITERALS:,} literals together, got more; use fewer")
-    if number % _UNWATCHED == 0:
-        budget.check_time()
-
-
-def _text_of(path: Path) -> str:
-    try:
-        is_there = len(path.name) <= _NAME and path.is_file()
-        size = path.stat().st_size if is_there else 0
-        if size > _BYTES:
-            raise UserError(f"a DIMACS file must have at most {_BYTES:,} bytes, got {size:,}; use fewer clauses")
-        if is_there:
-            return path.read_text(errors="replace")
-    except OSError as error:
-        raise UserError(f"a DIMACS file must be readable, got {_shown(path)!r}: {error.strerror}") from None
-    raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, but {_shown(path)!r} is not there")
-
-
-def _shown(text: object) -> str:
-    """A text as a message repeats it."""
-    return str(text) if len(str(text)) <= _NAME else f"{str(text)[:40]}..."
-
-
-def parse_dimacs(text: str, name: str, budget: Budget) -> tuple[Clauses, int]:
-    """Clauses and the declared number of Booleans from DIMACS text."""
-    header: tuple[int, int] | None = None
-    clauses: list[tuple[int, ...]] = []
-    clause: list[int] = []
-    literals = 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
-        literals += len(words)
-        _check_length(literals, number, budget)
-        if not words or words[0] == "c":
-            continue
-        if words[0] == "%":  # how some old collections end a file
-            break
-        if words[0] == "p":
-            if header is not None:
-                raise UserError(f"{name} line {number}: a second 'p' line; there must be one")
-            if len(words) != 4 or words[1] != "cnf" or not all(_is_count(word) for word in words[2:]):
-                raise UserError(
-                    f"{name} line {number} must read 'p cnf VARIABLES CLAUSES', got {_shown(line.strip())!r}"
-                )
-            header = int(words[2]), int(words[3])
-            continue
-        if header is None:
-            raise UserError(f"{name} line {number}: clauses must follow a line 'p cnf VARIABLES CLAUSES'")
-        column = 0
-        for word in words:
-            column = line.index(word, column) + 1
-            try:
-                literal = int(word)
-            except ValueError:
-                raise UserError(
-                    f"{name} line {number} column {column} must be a whole number, got {_shown(word)!r}"
-                ) from None
-            if abs(literal) > header[0]:
-                raise UserError(
-                    f"{name} line {number} column {column}: literal {_shown(word)}, but line 'p' declares {header[0]} "
-                    f"variables"
-                )
-            if literal:
-                clause.append(literal)
-            else:
-                clauses.append(tuple(clause))
-                clause = []
-    if header is None:
-        raise UserError(f"{name} must hold a line 'p cnf VARIABLES CLAUSES'")
-    if clause:
-        clauses.append(tuple(clause))
-    if len(clauses) != header[1]:
-        raise UserError(f"{name} must hold {header[1]} clauses as line 'p' says, got {len(clauses)}")
-    return clauses, header[0]
-
-
-def _is_count(word: str) -> bool:
-    return word.isdecimal() and len(word) <= _NUMBER
 
 
 def compile_clauses(
@@ -138,7 +80,7 @@ def compile_clauses(
     variables one after another.
     """
     compute = functools.partial(_compile_clauses, clauses, domains, booleans, budget)
-    small = sum(len(domain) for domain in domains) <= _SMALL and len(clauses) <= _UNWATCHED
+    small = sum(len(domain) for domain in domains) <= _SMALL and len(clauses) <= UNWATCHED
     return compute() if small else bounded(compute, budget)
 
 

@@ -24,17 +24,8 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _CONDITIONS = ("==", "!=", "<", "<=", "not")
 
 
-class Expression(ABC):
-    """What a rule does with its variables, before their values are known.
-
-    A rule may use ``+ - * // % == != < <= > >= & | ~``, ``abs``, :func:`minimum` and :func:`maximum`.
-    """
-
-    key: Any  # what makes two expressions the same
-
-    @abstractmethod
-    def given(self, variable: int, value: Any) -> Any:
-        """The expression once a variable has its value, simplified; a plain value if nothing is open."""
+class _Arithmetic:
+    """``+ - * // %`` and ``abs`` make expressions."""
 
     def __add__(self, other: Any) -> Any:
         return _sum([self, other])
@@ -69,6 +60,10 @@ class Expression(ABC):
 
     def __abs__(self) -> Any:
         return maximum(self, -self)
+
+
+class _Conditions:
+    """``== != < <= > >= & | ~`` make expressions, so nothing that is still open is true, false or hashable."""
 
     def __eq__(self, other: object) -> Any:
         return _binary("==", self, other)
@@ -108,6 +103,19 @@ class Expression(ABC):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Expression(_Arithmetic, _Conditions, ABC):
+    """What a rule does with its variables, before their values are known.
+
+    A rule may use ``+ - * // % == != < <= > >= & | ~``, ``abs``, :func:`minimum` and :func:`maximum`.
+    """
+
+    key: Any  # what makes two expressions the same
+
+    @abstractmethod
+    def given(self, variable: int, value: Any) -> Any:
+        """The expression once a variable has its value, simplified; a plain value if nothing is open."""
 
 
 # Python's == builds an expression, so states are told apart by their keys, not by the expressions themselves.

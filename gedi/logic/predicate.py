@@ -6,14 +6,29 @@ from typing import Any
 import numpy as np
 
 from gedi.errors import UserError
+from gedi.logic.arguments import said
 from gedi.logic.diagram import Diagram, from_automaton
 from gedi.logic.expression import Expression, State, Variable, defined, means_otherwise
+from gedi.logic.forms import Form, form_of_diagram, form_of_table
 from gedi.logic.limits import Budget, Limits
 
 ENUMERATED = 2_000_000  # assignments asked one by one, whole columns at a time
 CALLED = 200_000  # assignments asked one call each, for rules that cannot take columns
 _BLOCK = 65_536  # assignments between two looks at the clock
 _SAMPLE = 64  # assignments of a block that are asked one by one too
+
+
+def compile_rule(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budget: Budget) -> Form:
+    """The form of a rule: of all that it allows while they can be asked, of its expression beyond."""
+    try:
+        assignments = satisfying(rule, domains, budget)
+        if assignments is not None:
+            return form_of_table(assignments, [len(domain) for domain in domains])
+        return form_of_diagram(diagram_of(rule, domains, budget), budget)
+    except UserError:
+        raise
+    except Exception as error:  # the rule's own: its traceback stays with it
+        raise UserError(f"the rule must say True or False of plain values, but failed: {said(error)}") from error
 
 
 def satisfying(

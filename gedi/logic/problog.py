@@ -1,6 +1,6 @@
 """ProbLog programs with neural predicates as circuits."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,14 @@ from gedi.errors import UserError, unknown
 from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit
 from gedi.logic.limits import Budget, Limits
+from gedi.logic.problog_formula import children, components, diagrams
+from gedi.logic.problog_inputs import as_wished, names_of, neural_atoms, plain_choices, positions
 from gedi.logic.sdd import Space
 
 if TYPE_CHECKING:
-    from gedi.logic.problog_text import Answer, Grounding
+    from gedi.logic.problog_ground import Answer, Grounding
 
 PERMISSIONS = ("files", "python")  # what a program may load only if its author is trusted
-_CERTAIN = 1e-9  # probabilities this near to 0 or 1 are 0 or 1
 
 
 @dataclass(frozen=True)
@@ -74,22 +75,6 @@ class Program:
         return cls(queries, variables, domains, fixed, circuit, conditional) if fits else None
 
 
-@dataclass(frozen=True)
-class _Input:
-    """What a network reads: its output is one variable, whichever clause asks for it."""
-
-    net: str
-    inputs: tuple[str, ...]
-
-    @property
-    def short(self) -> str:
-        return ",".join(self.inputs)
-
-    @property
-    def long(self) -> str:
-        return f"{self.net}({self.short})"
-
-
 def compile_program(
     program: str,
     query: str | Sequence[str] | None,
@@ -123,7 +108,7 @@ def compile_program(
         >>> compiled.variables, compiled.domains, compiled.fixed
         (('a', 'b'), ((0, 1, 2), (0, 1, 2)), ((0.1, 0.9),))
     """
-    import gedi.logic.problog_text  # noqa: F401 - problog is imported by those who use it, not by each child again
+    import gedi.logic.problog_ground  # noqa: F401 - problog is imported by those who use it, not by each child again
 
     allowed = permissions(allow)
     budget = Budget(limits, "ask a smaller query")
@@ -154,15 +139,16 @@ def compile_here(
     allowed: Collection[str] = (),
 ) -> Program:
     """The same in this process, where only what problog lets us check is limited."""
-    from gedi.logic.problog_text import ground, read
+    from gedi.logic.problog_ground import ground
+    from gedi.logic.problog_text import read
 
     source = read(program, allowed)
     grounding = ground(source, query, budget, allowed)
-    atoms = _neural_atoms(grounding.formula, source.domains)
-    order = list(_components(grounding.formula, [a.node for a in (*grounding.queries, *(grounding.evidence or ()))]))
+    atoms = neural_atoms(grounding.formula, source.domains)
+    order = list(components(grounding.formula, [a.node for a in (*grounding.queries, *(grounding.evidence or ()))]))
     _refuse_at_sight(grounding, order, atoms)
     reached = {node for component in order for node in component}
-    named = _positions(grounding.asked)
+    named = positions(grounding.asked)
     domain_of = {
         key: domain
         for node, (key, domain, _) in atoms.items()
@@ -170,12 +156,12 @@ def compile_here(
     }
     if variables is None:
         inputs = sorted(domain_of, key=lambda key: [named.get(name, len(named)) for name in key.inputs])
-        names = _names(inputs)
+        names = names_of(inputs)
     else:
-        inputs, names = _as_wished(list(variables), domain_of, source.nets)
+        inputs, names = as_wished(list(variables), domain_of, source.nets)
         domain_of |= {key: next(iter(source.nets[key.net])) for key in inputs if key not in domain_of}
     domains = tuple(source.domains[domain_of[key]] for key in inputs)
-    fixed, choices, certain = _fixed(grounding.formula, sorted(reached - atoms.keys()))
+    fixed, choices, certain = plain_choices(grounding.formula, sorted(reached - atoms.keys()))
 
     column = {key: i for i, key in enumerate(inputs)}
     place = {node: (column[key], k) for node, (key, _, k) in atoms.items() if node in reached}
@@ -187,7 +173,7 @@ def compile_here(
     space = Space([sizes[variable] for variable in arranged], budget)
     leaf = {node: space.value(rank[variable], k) for node, (variable, k) in place.items()}
     leaf |= {node: space.true if holds else space.false for node, holds in certain.items()}
-    texts, roots = _roots(grounding, _formulas(grounding.formula, order, leaf, space), space)
+    texts, roots = _roots(grounding, diagrams(grounding.formula, order, leaf, space), space)
     circuit = _moved(space.circuit(roots), sizes, arranged)
     return Program(texts, names, domains, fixed, circuit, grounding.evidence is not None)
 
@@ -199,7 +185,7 @@ def _refuse_at_sight(grounding: "Grounding", order: Sequence[Sequence[int]], ato
         raise _contradiction(evidence)
     neural: set[int] = set()  # nodes with a neural atom below them
     for component in order:
-        if any(n in atoms or not neural.isdisjoint(_children(grounding.formula, n)) for n in component):
+        if any(n in atoms or not neural.isdisjoint(children(grounding.formula, n)) for n in component):
             neural.update(component)
     conditioned = any(abs(e.node or 0) in neural for e in evidence)
     for q in grounding.queries:
@@ -245,207 +231,6 @@ def _constant(text: str, never: bool, given: bool) -> UserError:
 def _contradiction(evidence: "Sequence[Answer]") -> UserError:
     impossible = [e.text for e in evidence if e.node is None] or [e.text for e in evidence]
     return UserError(f"the evidence must be possible, got {', '.join(impossible)}, which is never true; correct it")
-
-
-def _neural_atoms(formula: Any, domains: Sequence[tuple[Any, ...]]) -> dict[int, tuple[_Input, int, int]]:
-    """Input, domain and value of every neural atom of a formula."""
-    from gedi.logic.problog_text import NEURAL, elements, python_value
-
-    numbers = [{value: k for k, value in enumerate(domain)} for domain in domains]
-    atoms: dict[int, tuple[_Input, int, int]] = {}
-    domain_of: dict[_Input, int] = {}
-    for node, content, kind in formula:
-        if kind != "atom" or getattr(content.probability, "functor", None) != NEURAL:
-            continue
-        net, inputs, domain, value = content.probability.args
-        key = _Input(str(net), tuple(str(term) for term in elements(inputs)))
-        other = domain_of.setdefault(key, int(domain))
-        if other != int(domain):
-            raise UserError(
-                f"one input must have one domain, got {list(domains[other])} and {list(domains[int(domain)])} for "
-                f"{key.long}; use two networks"
-            )
-        atoms[node] = (key, other, numbers[other][python_value(value)])
-    return atoms
-
-
-def _positions(terms: Sequence[Any]) -> dict[str, int]:
-    """Where each term first appears in the queries, from left to right."""
-    found: dict[str, int] = {}
-    stack = list(reversed(terms))
-    while stack:
-        term = stack.pop()
-        found.setdefault(str(term), len(found))
-        stack.extend(reversed(getattr(term, "args", ())))
-    return found
-
-
-def _names(inputs: Sequence[_Input]) -> tuple[str, ...]:
-    shorts = [key.short for key in inputs]
-    return tuple(key.long if shorts.count(key.short) > 1 else key.short for key in inputs)
-
-
-def _as_wished(
-    names: list[str], domain_of: dict[_Input, int], nets: dict[str, set[int]]
-) -> tuple[list[_Input], tuple[str, ...]]:
-    """The inputs that the user named, in this order."""
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise UserError(f"variables must differ, got {twice!r} twice; remove one")
-    inputs = []
-    for name in names:
-        spelt = name.replace(" ", "")
-        matching = [key for key in domain_of if spelt in (key.short.replace(" ", ""), key.long.replace(" ", ""))]
-        if len(matching) > 1:
-            raise UserError(
-                f"a variable must be one neural input, got {name!r} for {' and '.join(k.long for k in matching)}; "
-                f"write the network too"
-            )
-        inputs.append(matching[0] if matching else _unread(name, domain_of, nets))
-    missing = [key for key in domain_of if key not in inputs]
-    if missing:
-        raise UserError(
-            f"variables must name every neural input of the query, got {names} without "
-            f"{', '.join(_names(missing))}; add what is missing"
-        )
-    return inputs, tuple(names)
-
-
-def _unread(name: str, domain_of: dict[_Input, int], nets: dict[str, set[int]]) -> _Input:
-    """An input that no rule reads: it has a column all the same."""
-    net, bracket, rest = name.partition("(")
-    if bracket and net in nets and name.endswith(")"):
-        key = _Input(net, tuple(rest[:-1].split(",")))
-    elif len(nets) == 1:
-        key = _Input(next(iter(nets)), tuple(name.split(",")))
-    else:
-        raise UserError(
-            f"{unknown('variable', name, [key.long for key in domain_of])}; to add an input that no rule reads write "
-            f"its network too, as {next(iter(nets))}({name})"
-        )
-    if len(nets[key.net]) > 1:
-        raise UserError(f"a variable that no rule reads must have one domain, got {name!r} of {len(nets[key.net])}")
-    return key
-
-
-def _fixed(
-    formula: Any, nodes: Sequence[int]
-) -> tuple[tuple[tuple[float, ...], ...], dict[int, tuple[int, int]], dict[int, bool]]:
-    """The probabilities of plain choices; variable and value of their atoms; atoms that are certain."""
-    groups: dict[Any, list[tuple[int, int, float]]] = {}
-    for node in nodes:
-        content = formula.get_node(node)
-        if type(content).__name__ == "atom":
-            group, choice = (
-                (content.identifier, 0) if content.group is None else (content.group, content.identifier[-1])
-            )
-            groups.setdefault(group, []).append((choice, node, _probability(content)))
-    fixed: list[tuple[float, ...]] = []
-    choices: dict[int, tuple[int, int]] = {}
-    constants: dict[int, bool] = {}
-    for listed in groups.values():
-        listed.sort()
-        rest = 1.0 - sum(p for _, _, p in listed)
-        if rest < -_CERTAIN:
-            raise UserError(
-                f"the probabilities of an annotated disjunction must sum to at most 1, got {1 - rest:g}; correct them"
-            )
-        constants |= {node: False for _, node, p in listed if p <= _CERTAIN}
-        possible = [(node, p) for _, node, p in listed if p > _CERTAIN]
-        if len(possible) == 1 and rest < _CERTAIN:
-            constants[possible[0][0]] = True
-        elif possible:
-            choices |= {node: (len(fixed), k) for k, (node, _) in enumerate(possible)}
-            fixed.append(tuple(p for _, p in possible) + ((rest,) if rest >= _CERTAIN else ()))
-    return tuple(fixed), choices, constants
-
-
-def _probability(atom: Any) -> float:
-    try:
-        p = float(atom.probability.value)
-    except Exception as error:
-        raise UserError(f"a probability must be a number, got {atom.probability} for {atom.name}") from error
-    if not -_CERTAIN <= p <= 1 + _CERTAIN:
-        raise UserError(f"a probability must be between 0 and 1, got {p:g}; correct it")
-    return p
-
-
-def _children(formula: Any, node: int) -> list[int]:
-    """The nodes below a node, without their signs; true and false have none."""
-    content = formula.get_node(node)
-    return [] if type(content).__name__ == "atom" else [abs(c) for c in content.children if c]
-
-
-def _components(formula: Any, roots: Iterable[int | None]) -> Iterator[list[int]]:
-    """The strongly connected components below the roots, children first (Tarjan 1972, without recursion)."""
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    path: list[int] = []
-    on_path: set[int] = set()
-    for root in roots:
-        if not root or abs(root) in number:
-            continue
-        work = [(abs(root), iter(_children(formula, abs(root))))]
-        while work:
-            node, below = work[-1]
-            if node not in number:
-                number[node] = low[node] = len(number)
-                path.append(node)
-                on_path.add(node)
-            child = next((c for c in below if c not in number or c in on_path), None)
-            if child is None:
-                work.pop()
-                if work:
-                    above = work[-1][0]
-                    low[above] = min(low[above], low[node])
-                if low[node] == number[node]:
-                    component = path[path.index(node) :] if path[-1] != node else [node]
-                    del path[-len(component) :]
-                    on_path -= set(component)
-                    yield component
-            elif child in number:
-                low[node] = min(low[node], number[child])
-            else:
-                work.append((child, iter(_children(formula, child))))
-
-
-def _formulas(
-    formula: Any, components: Sequence[Sequence[int]], leaf: dict[int, Any], space: Space
-) -> Callable[[int | None], Any]:
-    """The diagram of every node.
-
-    Rules that depend on one another start as false and are evaluated until nothing changes (the T_P operator
-    of Vlasselaer et al., 2015): diagrams are canonical, so that can be seen, and no cycle needs unfolding.
-    """
-    known = dict(leaf)
-
-    def of(node: int | None) -> Any:
-        if not node:
-            return space.false if node is None else space.true
-        return known[node] if node > 0 else space.negation(known[-node])
-
-    def evaluated(node: int) -> Any:
-        content = formula.get_node(node)
-        join = space.all if type(content).__name__ == "conj" else space.any
-        return join(of(child) for child in content.children)
-
-    for component in components:
-        inner = set(component)
-        for node in component:
-            known.setdefault(node, space.false)
-            content = formula.get_node(node)
-            if type(content).__name__ != "atom" and any(c and c < 0 and -c in inner for c in content.children):
-                raise UserError("a rule must not depend on its own negation, got one that does; remove the cycle")
-        rules = [node for node in component if node not in leaf]
-        recursive = len(component) > 1 or any(node in _children(formula, node) for node in rules)
-        changed = bool(rules)
-        while changed:
-            changed = False
-            for node in rules:
-                new = evaluated(node)
-                changed |= recursive and new != known[node]
-                known[node] = new
-    return of
 
 
 def _moved(circuit: Circuit, sizes: Sequence[int], arranged: Sequence[int]) -> Circuit:

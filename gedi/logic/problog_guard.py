@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-import problog
-from problog.clausedb import ClauseDB
-from problog.logic import And, Not, Or, Term, unquote
-
 from gedi.errors import UserError
+from gedi.logic.problog_quiet import quiet_import
+
+with quiet_import():
+    import problog
+    from problog.clausedb import ClauseDB
+    from problog.logic import And, Not, Or, Term, unquote
 
 FILES, PYTHON = "files", "python"
 

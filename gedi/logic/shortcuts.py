@@ -8,7 +8,7 @@ import numpy as np
 from gedi.errors import UserError
 
 if TYPE_CHECKING:
-    from gedi.logic.constraint import Constraint
+    from gedi.logic.compiled import Compiled
 
 _LISTED = 200_000  # solutions worth listing
 _SAMPLED = 5_000  # of more than that
@@ -72,7 +72,7 @@ class Shortcuts:
         return ", ".join(f"{a}->{b}" for a, b in zip(self.symbols, images, strict=True) if a != b)
 
 
-def find_shortcuts(constraint: "Constraint", limit: int) -> Shortcuts:
+def find_shortcuts(constraint: "Compiled", limit: int) -> Shortcuts:
     """Every map that keeps the constraint, by a search over partial maps.
 
     All variables share one map, so they must have one domain. A partial map is dropped as soon as a solution

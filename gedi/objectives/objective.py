@@ -105,7 +105,7 @@ class Objective(Section):
         return None
 
     def begin(self) -> Carried:
-        """State of its own at the beginning of a stage; None for a term that has none."""
+        """State of its own at the beginning of a stage, tensors whose shapes stay; None for a term that has none."""
         return None
 
     def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:

@@ -12,45 +12,14 @@ from torch import Tensor
 from gedi.building import walk_settings
 from gedi.config import to_yaml
 from gedi.data import CATALOGUE
+from gedi.directory import RunDirectory
+from gedi.evaluation import matched
+from gedi.fitted import needs_encoder
+from gedi.judge import EVIDENCE
+from gedi.measuring import explanations
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.report import figures, image_figures
 from gedi.run_files import refuse
-from gedi.runs import RunDirectory
-
-_ABOUT = {
-    "nmi": "normalised mutual information with the true classes, whole test set",
-    "ami": "the same, adjusted for chance",
-    "ari": "adjusted Rand index",
-    "accuracy": "share of points in the right cluster; clusters are matched to classes unless a rule names them",
-    "clusters_used": "clusters that hold at least one test point",
-    "accuracy_matched": "the same with clusters matched to classes one to one",
-    "constraint_loss": "-log P(constraint) of the training groups",
-    "constraint_satisfied": "share of training groups that satisfy the constraint; no proof: a collapse does too",
-    "validation_constraint_loss": "-log P(constraint) of groups held out",
-    "validation_constraint_satisfied": "share of groups held out that satisfy the constraint",
-    "nmi_batch64": "NMI averaged over batches of 64, as some published figures may be; inflated, see the next line",
-    "nmi_batch64_chance": "what the same clusters reach in that figure when they are dealt out at random",
-    "effective_clusters": "exp of the entropy of the clusters' shares",
-    "largest_share": "share of test points in the largest cluster",
-    "mean_confidence": "mean of the largest probability",
-    "fresh_energy_gap": "the same for chains that began at noise",
-    "cluster_entropy": "1: clusters share the points equally; 0: collapsed to one",
-    "effective_rank": "dimensions the embedding really uses",
-    "energy_gap": "energy of the model's samples less that of test data; near 0 when they are alike",
-    "sample_mmd2": "samples against test data, maximum mean discrepancy",
-    "sample_mmd2_null95": "what that figure stays under in 95 % of cases when both sets are alike",
-    "sample_1nn": "share of points whose nearest neighbour is of their own kind; 0.5: not to be told apart",
-    "kl": "nats from the true density to the model's",
-    "kl_uniform": "the same for a uniform density on the box",
-    "density_correlation": "rank correlation of model and true log density, on and around the data",
-    "score_cosine": "cosine between model score and true score",
-    "far_mass": "share of the model's mass where the truth has next to none",
-    "normal_cosine": "|cosine| between score and the rings' normal",
-    "walks_connect": "share of its points that a cluster's largest connected piece holds, where it is least; no labels",
-    "walks_leave": "share of walks on the final energy that leave the cluster found; no labels",
-    "even_1nn": "sample_1nn for points spread evenly over the box: what the test would say of no density at all",
-    "walk_crossing": "share of walks on the final energy that end in another true cluster",
-}
 
 
 def write_report(directory: RunDirectory) -> Path:
@@ -61,7 +30,7 @@ def write_report(directory: RunDirectory) -> Path:
     page = jinja2.Environment(
         loader=jinja2.PackageLoader("gedi.report"), autoescape=True, undefined=jinja2.StrictUndefined
     ).get_template("report.html.j2")
-    held = {"results": {"verdict": None, **results}, "config": to_yaml(config), "about": _ABOUT}
+    held = {"results": {"verdict": None, **results}, "config": to_yaml(config), "about": explanations() | EVIDENCE}
     try:
         page.render(**held, pictures=[])
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
@@ -90,12 +59,16 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
 
 def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path) -> Path:
     """What a run on points in the plane made of them: clusters, density, walks, samples."""
-    config, (model, box) = with_method(directory.config()), directory.load_model()
+    config, fitted = with_method(directory.config()), directory.fitted()
+    model, box = fitted.model, fitted.box
     test, labels = points["test"], points.get("shown_labels")
     title = "test data" if labels is None else "test data, true classes"
     panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
     if has_clusters(config):
-        panels.append(lambda ax: figures.scatter(ax, test, points["shown"], "clusters found", box))
+        found = points["shown"]
+        if labels is not None:  # else a right cluster may have the other one's colour
+            found = torch.from_numpy(matched(labels.numpy(), found.numpy()))
+        panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
     if has_density(config):
         starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
         panels.append(
@@ -112,8 +85,8 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
     """What a run on images made of them: clusters, samples, walks from test images."""
     config = with_method(directory.config())
     points, energies = directory.points(), kept_energies(directory)
-    walks = has_density(config) and config.walk.steps > 0 and not directory.needs_encoder
-    model = directory.load_model()[0] if walks else None
+    walks = has_density(config) and config.walk.steps > 0 and not needs_encoder(directory.path / "model")
+    model = directory.fitted().model if walks else None
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
     if "chains" in points:

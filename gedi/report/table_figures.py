@@ -7,10 +7,11 @@ import numpy as np
 import torch
 
 from gedi.building import walk_settings
+from gedi.directory import RunDirectory
+from gedi.evaluation import matched
 from gedi.methods import with_method
 from gedi.report import figures
 from gedi.report.page import symbol_gallery
-from gedi.runs import RunDirectory
 
 Scores = Mapping[tuple[str, str, int | None], Sequence[float]]
 
@@ -27,10 +28,11 @@ def labels(
             if run is None:  # every try diverged
                 panels[1 + j].set_axis_off()
                 continue
-            points, box = run.points(), run.load_model()[1]
+            points, box = run.points(), run.fitted().box
             nmi = run.results()["metrics"]["nmi"]
             figures.scatter(panels[0], points["test"], points["shown_labels"], f"{row}: ground truth", box)
-            figures.scatter(panels[1 + j], points["test"], points["shown"], f"{method} (NMI {nmi:.2f})", box)
+            found = torch.from_numpy(matched(points["shown_labels"].numpy(), points["shown"].numpy()))
+            figures.scatter(panels[1 + j], points["test"], found, f"{method} (NMI {nmi:.2f})", box)
     return figures.save(figure, path)
 
 
@@ -41,14 +43,14 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         run = runs.get((row, method))
         if run is None:
             continue
-        model, box = run.load_model()
+        fitted = run.fitted()
         points = run.points()
         test, walk = points["test"], walk_settings(with_method(run.config()))
         starts = test[torch.linspace(0, len(test) - 1, 6).long()]
         top, middle, bottom = (axes[i + k * len(data)] for k in range(3))
-        figures.scatter(top, test, points["shown"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", box)
-        figures.landscape(middle, model.energy, box, walk, starts, "density, walks")
-        figures.scatter(bottom, points["samples"], None, "samples", box)
+        figures.scatter(top, test, points["shown"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", fitted.box)
+        figures.landscape(middle, fitted.model.energy, fitted.box, walk, starts, "density, walks")
+        figures.scatter(bottom, points["samples"], None, "samples", fitted.box)
     return figures.save(figure, path)
 
 

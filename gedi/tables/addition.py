@@ -9,7 +9,7 @@ from gedi.presets.addition import ENERGY
 from gedi.tables.spec import Cell, Group, TableSpec, first_seed
 
 if TYPE_CHECKING:
-    from gedi.runs import RunDirectory
+    from gedi.directory import RunDirectory
 
 SIZES = ("addition-100", "addition-1000", "addition-10000")
 METHODS = {

@@ -18,11 +18,13 @@ import torch
 from rich.console import Console
 
 from gedi.config import Config, override, parse
+from gedi.directory import RunDirectory
 from gedi.ending import ctrl_c_held, ended_with_this_one
 from gedi.errors import DivergenceError, UserError, unknown
 from gedi.examine import evaluate_run
+from gedi.fitting import prepare
 from gedi.presets import check_profile, preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 from gedi.tables.spec import Cell, Group, TableSpec
 from gedi.threads import available_cores
 from gedi.trained import training_of

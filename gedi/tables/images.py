@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gedi.tables.spec import Cell, Group, TableSpec, first_seed
 
 if TYPE_CHECKING:
-    from gedi.runs import RunDirectory
+    from gedi.directory import RunDirectory
 
 ROWS = ("mnist", "fashion-mnist", "svhn", "cifar10", "cifar100")
 METHODS = {"JEM": "jem", "Barlow": "barlow", "SwAV": "swav", "GEDI": "gedi"}

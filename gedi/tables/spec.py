@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gedi.runs import RunDirectory
+    from gedi.directory import RunDirectory
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from gedi.names import Shape
 from gedi.tables.spec import Cell, Group, TableSpec, first_seed
 
 if TYPE_CHECKING:
-    from gedi.runs import RunDirectory
+    from gedi.directory import RunDirectory
 
 DATA = ("moons", "circles")
 T_VALUES = (1, 2, 5, 8, 10)

@@ -12,10 +12,19 @@ from gedi.training.tree import Tree, of_all, of_this
 
 @dataclass(frozen=True)
 class Leg:
-    """One way through one stage: a restarted stage has several legs."""
+    """One way through one stage: a restarted stage has several legs.
+
+    Attributes:
+        stage: which one.
+        restart: which try at it; None for a stage that is not tried several times.
+        streams: name of the random streams of the try; None for those of the run.
+        fresh_heads: whether the cluster head is drawn anew: no stage before has shaped clusters.
+    """
 
     stage: Stage
     restart: int | None = None
+    streams: str | None = None
+    fresh_heads: bool = False
 
     def record(self, iteration: int) -> dict[str, Any]:
         """How a line of the log begins."""
@@ -27,7 +36,7 @@ class Course:
     """Where training is among its legs, and the copies of the state that restarts need.
 
     A stage with terms that shape clusters is tried up to ``n_init`` times, each time from the end of the stage before;
-    the try with the lowest selection loss is kept. No label takes part.
+    the try with the lowest selection loss is kept. No label takes part. Only the last such stage may be good enough.
 
     Args:
         stages: in order.
@@ -40,14 +49,13 @@ class Course:
         begun: whether it has.
         trunk: where restarts branch off.
         best: the state of the best try so far.
-        selection_losses: of every try so far.
+        selection_losses: of every try so far at the stage, or at the last one that was tried.
     """
 
     def __init__(self, stages: Sequence[Stage], n_init: int, good_enough: float | None, processes: Processes) -> None:
         self.n_init, self.good_enough, self._processes = n_init, good_enough, processes
-        self.legs = [
-            Leg(stage, restart) for stage in stages for restart in (range(n_init) if stage.clusters_from else [None])
-        ]
+        self.legs = [leg for number in range(len(stages)) for leg in _legs(stages, number, n_init)]
+        self._last_tried = next((stage for stage in reversed(stages) if stage.clusters_from), None)
         self.at, self.begun = 0, False
         self.trunk: Tree = None
         self.best: Tree = None
@@ -63,6 +71,12 @@ class Course:
         """The leg that training is in."""
         return self.legs[self.at]
 
+    def begin(self) -> None:
+        """The leg begins."""
+        self.begun = True
+        if self.leg.restart == 0:
+            self.selection_losses = []
+
     def next(self) -> None:
         """The leg is over."""
         self.at, self.begun = self.at + 1, False
@@ -73,7 +87,7 @@ class Course:
         if not self.selection_losses or loss < min(self.selection_losses):
             self.best = state()
         self.selection_losses.append(loss)
-        enough = self.good_enough is not None and loss <= self.good_enough
+        enough = leg.stage is self._last_tried and self.good_enough is not None and loss <= self.good_enough
         if not enough and leg.restart != self.n_init - 1:
             return None
         best, self.trunk, self.best = self.best, None, None
@@ -96,3 +110,13 @@ class Course:
         """Go on from there."""
         self.at, self.begun, self.selection_losses = state["at"], state["begun"], list(state["selection_losses"])
         self.trunk, self.best = (of_this(state[name], self._processes) for name in ("trunk", "best"))
+
+
+def _legs(stages: Sequence[Stage], number: int, n_init: int) -> list[Leg]:
+    """The ways through one of the stages; of those that are tried, each has random streams of its own."""
+    stage, before = stages[number], stages[:number]
+    if not stage.clusters_from:
+        return [Leg(stage)]
+    first = not any(earlier.clusters_from for earlier in before)
+    where = "" if first else f"{stage.name}/"
+    return [Leg(stage, restart, f"{where}restart/{restart}", first) for restart in range(n_init)]

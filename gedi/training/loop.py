@@ -97,7 +97,7 @@ class Trainer:
         self.model, self.density, self.train, self.labels = model, density, train, labels
         self.group_size, self.groups = group_size, groups
         for stage in stages:
-            self._check(stage)
+            _check(stage, train, self._new_batches, self.processes)
         self.settings, self.on_log, self.fabric = settings, on_log, fabric
         self.course = Course(stages, settings.n_init, settings.good_enough, self.processes)
         self.streams = RunStreams(streams, self.processes)
@@ -120,7 +120,7 @@ class Trainer:
             leg = self.course.leg
             if not self.course.begun:
                 self._begin(leg)
-            with self._timed(leg.stage.name):
+            with _timed(self.seconds, leg.stage.name):
                 while self.state.iteration < leg.stage.iterations and done != stop_after:
                     done += 1
                     try:
@@ -182,31 +182,18 @@ class Trainer:
             "precision": self.fabric.strategy.precision,  # the scale of float16's gradients
         }
 
-    def _check(self, stage: Stage) -> None:
-        """Refuse what the data cannot give."""
-        if stage.batch_size > len(self.train):
-            raise UserError(
-                f"{stage.name}.batch_size must be at most the number of training points, "
-                f"got {stage.batch_size} for {len(self.train)} points; use {len(self.train)} or fewer"
-            )
-        if stage.walk is not None and not stage.walk.every_step and is_sharded(self.train):
-            raise UserError(
-                f"walks from every training point at once need all of them in memory, which shards are not for: "
-                f"walk.refresh must be 1 (walk each batch), got {stage.walk.refresh}"
-            )
-        batches = self._new_batches(stage.batch_size)  # refuses a batch that would cut a group,
-        batches.part(torch.arange(stage.batch_size), self.processes)  # or cannot be shared out
-
     def _new_batches(self, batch_size: int) -> Batches:
+        """Batches of whole groups; a size that would cut one is refused."""
         return Batches(len(self.train), batch_size, group_size=self.group_size, groups=self.groups)
 
     def _begin(self, leg: Leg) -> None:
         stage, state = leg.stage, self.state
-        self.streams.select(leg.restart)
+        self.streams.select(leg.streams)
         if leg.restart is not None:
             if self.course.trunk is None:
                 self.course.trunk = state.copy()
             state.restore(self.course.trunk)
+        if leg.fresh_heads:
             with gathered(state.module, write=True):
                 self.model.redraw_heads(self.streams.shared["head"])
         if stage.fresh_optimiser:
@@ -217,7 +204,7 @@ class Trainer:
         state.begin({name: term.begin() for name, term in stage.terms.items()}, averaged=stage.average > 0)
         self.walks.begin(stage)
         self.guard.begin(state.copy() if self.settings.guard.attempts and state.is_finite() else None)
-        self.course.begun = True
+        self.course.begin()
 
     def _end(self, leg: Leg) -> None:
         self.state.take_average()
@@ -236,23 +223,14 @@ class Trainer:
         for move in stage.moves.values():
             if not move.due(self.state.iteration, stage.iterations):
                 continue
-            self._refuse_bad_weights(leg)
+            total = float(self.processes.highest(size(self.model.parameters())))
+            if not math.isfinite(total):
+                raise Trouble(leg.stage.name, self.state.iteration, Finding("weights", total))
             with gathered(self.state.module):
-                found = self.processes.of_first(partial(self._proposal, move, stage))
+                found = self.processes.of_first(partial(_propose, self, move, stage))
             if found.improves:
                 self.state.replace_prototypes(found.to(self.fabric.device))
             self.on_log(leg.record(self.state.iteration) | {"event": move.kind, **found.record()})
-
-    def _proposal(self, move: Move, stage: Stage) -> Proposal:
-        assert stage.view is not None
-        grouped = self.groups * self.group_size
-        found = move.propose(self.model, self.train, grouped, stage.view, self.streams.shared[move.kind])
-        return found.to("cpu")
-
-    def _refuse_bad_weights(self, leg: Leg) -> None:
-        total = float(self.processes.highest(size(self.model.parameters())))
-        if not math.isfinite(total):
-            raise Trouble(leg.stage.name, self.state.iteration, Finding("weights", total))
 
     def _next_batch(self, stage: Stage, progress: float) -> Batch:
         """The next points of this process, other looks at them, and what the density draws."""
@@ -362,8 +340,30 @@ class Trainer:
         self.state.restore(snapshot)
         self.walks.forget(leg.stage)
 
-    @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began
+
+
+def _check(stage: Stage, train: Points, batches: Callable[[int], Batches], processes: Processes) -> None:
+    """Refuse what the data cannot give."""
+    if stage.batch_size > len(train):
+        raise UserError(
+            f"{stage.name}.batch_size must be at most the number of training points, "
+            f"got {stage.batch_size} for {len(train)} points; use {len(train)} or fewer"
+        )
+    if stage.walk is not None and not stage.walk.every_step and is_sharded(train):
+        raise UserError(
+            f"walks from every training point at once need all of them in memory, which shards are not for: "
+            f"walk.refresh must be 1 (walk each batch), got {stage.walk.refresh}"
+        )
+    batches(stage.batch_size).part(torch.arange(stage.batch_size), processes)  # one that can be shared out, uncut
+
+
+def _propose(trainer: Trainer, move: Move, stage: Stage) -> Proposal:
+    assert stage.view is not None
+    grouped, generator = trainer.groups * trainer.group_size, trainer.streams.shared[move.kind]
+    return move.propose(trainer.model, trainer.train, grouped, stage.view, generator).to("cpu")

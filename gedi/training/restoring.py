@@ -123,10 +123,10 @@ def _optimiser(trainer: "Trainer", optimiser: Saved, name: str) -> None:
 
 
 def _streams(trainer: "Trainer", streams: Saved) -> None:
-    restart = _of(streams, "restart")
-    _need(restart is None or (type(restart) is int and 0 <= restart < trainer.settings.n_init), "streams.restart")
-    for name in ("root", "shared"):
-        _positions(trainer, _of(streams, name), f"streams.{name}")
+    name = _of(streams, "name")
+    _need(name is None or name in [leg.streams for leg in trainer.course.legs], "streams.name")
+    for kind in ("root", "shared"):
+        _positions(trainer, _of(streams, kind), f"streams.{kind}")
     for one in _of(streams, "own", list):
         _positions(trainer, one, "streams.own")
 

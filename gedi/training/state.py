@@ -77,7 +77,7 @@ class State:
 
     def begin(self, objectives: dict[str, Carried], *, averaged: bool) -> None:
         """A new stage: objectives carry what they begin with, an average starts where the parameters are."""
-        self.objectives, self.tail = objectives, []
+        self.objectives, self.tail = placed(objectives, self.device), []
         self.average = [p.detach().clone() for p in self.model.parameters()] if averaged else []
 
     def update_average(self, decay: float) -> None:

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
     Attributes:
         anchor: the data as the looks are held against them.
-        looks: other looks at the same data; none where no term needs any.
+        looks: other looks at the same data, those that a term needs.
         draw: what the density wants to see.
         progress: share of the stage that is over.
         grouped: so many rows, the first, come in groups.
@@ -68,7 +68,7 @@ class JointPass(nn.Module):
             watching: whether the guard looks at this step.
         """
         now, carried = stage()
-        clustered = [batch.anchor, *batch.looks.values()] if batch.looks else []
+        clustered = [batch.anchor, *batch.looks.values()] if now.terms else []
         latents = self._encoded(batch, [*clustered, *batch.draw.encoded])
         terms, figures = now.density.values(
             self.model,

@@ -23,10 +23,10 @@ class RunStreams:
         self._absent: list[dict[str, Any]] = []  # of processes that a run had which went on with fewer
         self.select(None)
 
-    def select(self, restart: int | None) -> None:
-        """Go on with the streams of a restart, from their beginning, or with those of the run."""
-        self._restart = restart
-        self.shared = self._root if restart is None else self._root.child(f"restart/{restart}")
+    def select(self, name: str | None) -> None:
+        """Go on with streams of this name, from their beginning, or with those of the run."""
+        self._name = name
+        self.shared = self._root if name is None else self._root.child(name)
         rank = self._processes.rank
         self.own = self.shared.child(f"rank/{rank}") if rank else self.shared
 
@@ -34,7 +34,7 @@ class RunStreams:
         """Where every stream stands, of every process."""
         others = self._processes.of_all(self.own.state_dict())[1:]  # the first one's are the shared ones
         return {
-            "restart": self._restart,
+            "name": self._name,
             "root": self._root.state_dict(),
             "shared": self.shared.state_dict(),
             "own": [*others, *self._absent],
@@ -43,7 +43,7 @@ class RunStreams:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where they stood, with as many processes or with another number of them."""
         self._root.load_state_dict(state["root"])
-        self.select(state["restart"])
+        self.select(state["name"])
         self.shared.load_state_dict(state["shared"])
         others, rank = state["own"], self._processes.rank
         if 0 < rank <= len(others):

@@ -5,7 +5,7 @@ import pytest
 from gedi.bench.bare import bare_passes
 from gedi.bench.workloads import addition, images, toy
 
-SMALL = ("stage2.batch_size=8", "sampling.chains=4", "sampling.steps=2", "walk.steps=3")
+SMALL = ("stage2.batch_size=8", "density.chains=4", "density.steps=2", "walk.steps=3")
 
 
 def rows_of(work, function):

@@ -8,14 +8,17 @@ from gedi.bench import textbook
 from gedi.bench.losses import SIZES, cases, inputs
 from gedi.bench.plain_step import PlainStep
 from gedi.bench.samplers import jem_on, ours_on, torchebm_on
+from gedi.building import build_model, build_stages, context_of
 from gedi.config import override, parse
-from gedi.methods import build_model, build_stages, with_method
+from gedi.densities.density import Place
+from gedi.methods import with_method
 from gedi.nn import ConvEncoder, ResNet8
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.sampling import Box, Langevin, ReplayBuffer
+from gedi.sampling import Box, Langevin
 from gedi.score import score
 from gedi.training.step import JointPass, make_batch
+from gedi.types import Spread
 
 ENERGIES = {
     "circles": ((2,), ()),
@@ -97,20 +100,23 @@ def test_torchebm_s_chains_end_where_ours_end(name, our_score):
 
 
 def test_the_plain_step_descends_our_objective():
-    settings = ["stage2.weights.negative_free=0.01", "cluster.anneal=0"]
+    settings = ["stage2.terms.negative_free.weight=0.01", "parts.swapped.anneal=0"]
     config = with_method(parse(override(preset("circles"), settings)))
     box = Box(torch.full((2,), -1.5, dtype=torch.float64), torch.full((2,), 1.5, dtype=torch.float64))
     model = build_model(config, (2,), 2, Streams(0)).double()
-    stage = build_stages(config, box, box)[-1]
+    density = config.density.bind(Place(box, box))
+    stage = build_stages(config, density, context_of(config, 2, None))[-1]
     x = torch.randn(32, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    buffer = ReplayBuffer(box.sample(200, torch.Generator().manual_seed(0)))
-    batch, _ = make_batch(stage, x, x + 0.1, model.energy, buffer, Streams(1), progress=0.5)
-    terms = JointPass(model)(batch, stage.values)
-    mine = sum(weight.value * terms[name] for name, (weight, _) in stage.terms.items())
+    carried = {"chains": Spread(box.sample(200, torch.Generator().manual_seed(0)), 200)}
+    batch, _ = make_batch(stage, model, x, x + 0.1, carried, Streams(1), progress=0.5)
+    terms = JointPass(model)(batch, lambda: (stage, {}), watching=False).terms
+    weights = stage.weights(progress=0.5)
+    assert weights.keys() == terms.keys()
+    mine = sum(weight * terms[name] for name, weight in weights.items())
     plain = PlainStep(model, config, box)
-    noise = batch.noise[: len(x)]
-    theirs = plain.density_loss(x, batch.negatives, noise, config.stage2)
-    theirs = theirs + plain.cluster_loss(x, batch.views["noise"], batch.views["walk"])
+    noise = batch.draw.apart["noise"][: len(x)]
+    theirs = plain.density_loss(x, batch.draw.apart["samples"], noise, config.stage2)
+    theirs = theirs + plain.cluster_loss(x, batch.looks["view"], batch.looks["walk"])
     torch.testing.assert_close(mine, theirs, **SAME)
     for a, b in zip(*(torch.autograd.grad(loss, list(model.parameters())) for loss in (mine, theirs)), strict=True):
         torch.testing.assert_close(a, b, **SAME)

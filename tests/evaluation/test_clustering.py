@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gedi.evaluation import cluster_entropy, clustering_metrics, effective_rank
+from gedi.evaluation import cluster_entropy, clustering_metrics, effective_rank, matched
 
 
 def test_accuracy_is_the_best_over_all_matchings():
@@ -14,6 +14,15 @@ def test_accuracy_is_the_best_over_all_matchings():
     labels, found = rng.integers(0, 4, 60), rng.integers(0, 4, 60)
     best = max(np.mean(np.array(p)[found] == labels) for p in itertools.permutations(range(4)))
     assert clustering_metrics(labels, found)["accuracy"] == pytest.approx(best)
+
+
+@pytest.mark.parametrize("clusters", [2, 4, 7])
+def test_matched_clusters_are_the_same_parts_and_agree_as_far_as_accuracy_says(clusters):
+    rng = np.random.default_rng(clusters)
+    labels, found = 2 * rng.integers(0, 4, 80), rng.integers(0, clusters, 80)
+    named = matched(labels, found)
+    assert len(np.unique(named)) == len(np.unique(found)) == len(np.unique(np.stack([named, found]), axis=1).T)
+    assert np.mean(named == labels) == pytest.approx(clustering_metrics(labels, found)["accuracy"])
 
 
 def test_nmi_is_mutual_information_over_mean_entropy():

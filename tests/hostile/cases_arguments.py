@@ -56,7 +56,7 @@ CALLS = [
     Typed("a setting without a key", "run circles --set =3", "--set takes section.key=value, got '=3'"),
     Typed("a setting of dots", "run circles --set ...=3", "unknown key"),
     Typed("a setting that is no YAML", "run circles --set 'walk.steps={'", "--set walk.steps cannot be read as YAML"),
-    Typed("a setting nested without end", f"run circles --set walk.steps={'[' * 3000}", "nested too deeply"),
+    Typed("a setting nested without end", f"run circles --set walk.steps={'[' * 3000}", "cannot be read as YAML"),
     Typed(
         "a setting that would run code", "run circles --set 'walk.radius=!!python/object/apply:os.system [ls]'", "YAML"
     ),

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from calls import Called, Typed
 
+from gedi.directory import RunDirectory
 from gedi.evaluation import (
     auroc,
     batch_nmi,
@@ -16,7 +17,6 @@ from gedi.evaluation import (
     precision_recall,
 )
 from gedi.examine import evaluate_run
-from gedi.runs import RunDirectory
 
 BEGUN = {"run/config.yaml": "preset: digits\nmodel: {encoder: conv}\ndata: {name: digits}\n"}
 PLANE = {"run/config.yaml": "preset: moons\n"}

@@ -6,9 +6,9 @@ from typing import Any
 from calls import Called, Typed
 
 from gedi.config import Config, override, parse
+from gedi.fitting import prepare
 from gedi.methods import with_method
 from gedi.presets import preset
-from gedi.runs import prepare
 from gedi.tables import write_table
 from gedi.trained import check_method
 

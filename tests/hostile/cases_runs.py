@@ -14,8 +14,10 @@ from calls import Typed
 from safetensors.torch import load_file, save_file
 
 from gedi.config import override, parse
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
 from gedi.presets import preset
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = [
     *("data.n_train=60", "data.n_test=20", "stage1.iterations=2", "stage2.iterations=2", "walk.steps=1"),

@@ -5,7 +5,7 @@ from itertools import pairwise
 from calls import Called, Typed
 
 from gedi.config import parse
-from gedi.runs import prepare
+from gedi.fitting import prepare
 
 _BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n" for before, after in pairwise("abcdefghijklm")
@@ -57,7 +57,7 @@ NUMBERS = [
     _set("a key of a hundred thousand letters", f"walk.{'x' * 100_000}=5", "unknown key 'walk.xxx"),
     _set("an empty key", "walk..steps=5", "unknown key 'walk.'"),
     _set("code for a value", "data.path=!!python/object/apply:os.system [ls]", "cannot be read as YAML"),
-    _set("a thousand brackets", f"model.hidden={'[' * 1000}", "nested too deeply"),
+    _set("a thousand brackets", f"model.hidden={'[' * 1000}", "cannot be read as YAML"),
 ]
 SIZES = [
     _set("a billion clusters", "model.clusters=1000000000", "most of it for model.clusters=1000000000"),

@@ -11,7 +11,7 @@ import safetensors.numpy
 import torch
 
 from gedi.errors import UserError
-from gedi.logic import Constraint, cache, cnf, constraint, sdd
+from gedi.logic import Constraint, cache, cnf, combine, compiled, constraint, sdd
 
 CLAUSES = [[1, 2, -3], [-1, 3], [2, 4]]
 PROGRAM = "nn(net,[X],Y,[0,1,2]) :: digit(X,Y).\nadd2(X,Y,Z) :- digit(X,A), digit(Y,B), Z is A + B.\n"
@@ -30,7 +30,7 @@ def place(tmp_path, monkeypatch):
 
 def without_diagrams(make):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(constraint, "_DIAGRAM_FROM", -1)
+        patch.setattr(compiled, "DIAGRAM_FROM", -1)
         parts = [Constraint.from_cnf(CLAUSES), Constraint.from_cnf([[1, 2], [3, 4]])]
         return make(*parts)
 
@@ -60,7 +60,7 @@ def test_the_second_time_nothing_is_compiled(name, place, monkeypatch):
     first = MAKERS[name]()
     for module, function in ((sdd, "SddManager"), (constraint, "compile_clauses"), (constraint, "compile_program")):
         monkeypatch.setattr(module, function, never)
-    monkeypatch.setattr(constraint, "Space", never)
+    monkeypatch.setattr(combine, "Space", never)
     same(first, MAKERS[name]())
 
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gedi.errors import UserError
-from gedi.logic import Constraint, all_different, at_most_k, constraint, exactly_k, sorted_, sums_to
+from gedi.logic import Constraint, all_different, at_most_k, compiled, exactly_k, sorted_, sums_to
 from gedi.logic.circuit import Circuit, from_table
 from gedi.logic.diagram import from_solutions
 from gedi.logic.limits import Budget, Limits
@@ -162,7 +162,7 @@ def test_any_combination_is_computed_exactly(data, path, backend, agrees):
 
     with pytest.MonkeyPatch.context() as patch:
         if path == "sdd":  # nothing is small enough to be listed
-            patch.setattr(constraint, "_DIAGRAM_FROM", -1)
+            patch.setattr(compiled, "DIAGRAM_FROM", -1)
         result = combined(tree, leaf)
         if result is not None:
             if path == "sdd":
@@ -472,7 +472,7 @@ def test_names_of_variables_survive_every_combination():
     for made in (c & ~by_pairs([(0, 1)]), c | by_pairs([(0, 0)]), ~c, c.with_backend("layered")):
         assert made.variables == ("left", "right")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(constraint, "_DIAGRAM_FROM", -1)
+        patch.setattr(compiled, "DIAGRAM_FROM", -1)
         again = Constraint(c.circuit, c.domains, variables=c.variables)
         assert (~again).variables == ("left", "right")
 
@@ -534,7 +534,7 @@ ADD = "nn(net,[X],Y,[0,1,2]) :: digit(X,Y).\nadd2(X,Y,Z) :- digit(X,A), digit(Y,
 
 def _without_diagrams(make):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(constraint, "_DIAGRAM_FROM", -1)
+        patch.setattr(compiled, "DIAGRAM_FROM", -1)
         return make(Constraint(PAIR.circuit, PAIR.domains))
 
 
@@ -646,7 +646,7 @@ def test_a_combination_stops_at_its_limits_and_its_advice_can_be_followed(listed
     a, b = sorted_(4, range(4)), all_different(4, range(4))
     strict = sorted_(4, range(4), strictly=True)
     if not listed:
-        monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
+        monkeypatch.setattr(compiled, "DIAGRAM_FROM", -1)
         a, b = Constraint(a.circuit, a.domains), Constraint(b.circuit, b.domains)
     for combine, method in ((a.conjoin, r"a\.conjoin\(b\) is a & b"), (a.disjoin, r"a\.disjoin\(b\) is a \| b")):
         with pytest.raises(UserError, match=rf"more than 3 nodes; .*{method} and takes limits\), or raise size_limit"):
@@ -659,7 +659,7 @@ def test_a_combination_stops_at_its_limits_and_its_advice_can_be_followed(listed
 
 
 def test_a_negation_without_a_diagram_stops_at_its_limits(monkeypatch):
-    monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
+    monkeypatch.setattr(compiled, "DIAGRAM_FROM", -1)
     c = Constraint(ADDITION.circuit, ADDITION.domains)
     with pytest.raises(
         UserError, match=r"more than 3 nodes; .*c\.negate\(\) is ~c and takes limits\), or raise size_limit"

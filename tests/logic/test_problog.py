@@ -492,7 +492,7 @@ def test_a_recursion_without_end_is_ended(rules):
 
 
 def test_a_deep_recursion_ends_before_the_memory_does(monkeypatch):
-    monkeypatch.setattr("gedi.logic.problog_text._DEPTH", 500)
+    monkeypatch.setattr("gedi.logic.problog_engine._DEPTH", 500)
     with pytest.raises(UserError, match="500 calls inside one another"):
         compiled(f"{NET}p(X) :- Y is X + 1, p(Y). q :- p(0), digit(a,1).", "q")
 

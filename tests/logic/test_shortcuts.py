@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gedi.errors import UserError
-from gedi.logic import Constraint, Shortcuts, all_different, constraint, shortcuts, sorted_, sums_to
+from gedi.logic import Constraint, Shortcuts, all_different, compiled, shortcuts, sorted_, sums_to
 from gedi.logic.circuit import from_table
 from gedi.logic.diagram import from_solutions
 
@@ -166,7 +166,7 @@ def test_one_map_of_all_symbols_needs_one_domain():
 def test_a_constraint_without_a_diagram_and_with_many_solutions_is_refused(monkeypatch):
     c = all_different(3, range(3))
     bare = Constraint(c.circuit, c.domains)
-    monkeypatch.setattr(constraint, "_DIAGRAM_FROM", -1)
+    monkeypatch.setattr(compiled, "DIAGRAM_FROM", -1)
     with pytest.raises(UserError, match="decision diagram"):
         bare.shortcuts()
     monkeypatch.setattr(shortcuts, "_LISTED", 0)

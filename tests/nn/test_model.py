@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from gedi.nn import MLP, Model, Projector, Prototypes
+from gedi.nn import MLP, EnergyHead, Model, Projector, Prototypes
 from gedi.sampling import Langevin
 from gedi.views import manifold_walk
 
 
 def model(encoder=None, second=None):
     encoder = encoder or MLP(2, (8, 8), 3)
-    return Model(encoder, Projector(3, 6, 4), Prototypes(4, 5), latent_dim=3, generative_encoder=second)
+    return Model(encoder, Projector(3, 6, 4), Prototypes(4, 5), density=EnergyHead(3, second))
 
 
 def plain_encoder():
@@ -37,7 +37,7 @@ def touched(loss, module):
 def test_the_energy_is_minus_the_projection_of_the_latent_on_u(make):
     net = model(make())
     x = torch.randn(7, 2)
-    by_hand = -torch.stack([net.direction @ latent for latent in net.encoder(x)])
+    by_hand = -torch.stack([net.density.direction @ latent for latent in net.encoder(x)])
     torch.testing.assert_close(net.energy(x), by_hand)
     torch.testing.assert_close(net(x).energy, by_hand)
 
@@ -67,7 +67,7 @@ def test_in_half_precision_the_closed_form_is_that_of_the_weights():
 def test_in_half_precision_small_differences_of_energies_are_not_rounded_away(level):
     net = model(nn.Identity())
     with torch.no_grad():
-        net.direction.copy_(torch.tensor([1.0, 0.125, 0.0]))
+        net.density.direction.copy_(torch.tensor([1.0, 0.125, 0.0]))
     latent = torch.tensor([[level, 0.0, 0.0], [level, 1.0, 0.0]]).bfloat16()  # as an encoder gives them
     with torch.autocast("cpu", torch.bfloat16):
         energy = net.energy(latent)
@@ -210,8 +210,8 @@ def test_a_second_encoder_parts_the_energy_from_the_clusters():
     net = model(second=MLP(2, (8,), 3))
     out = net(torch.randn(16, 2))
     assert touched(out.logits.square().sum(), net.encoder)
-    assert not touched(out.logits.square().sum(), net.generative_encoder)
-    assert touched(out.energy.sum(), net.generative_encoder)
+    assert not touched(out.logits.square().sum(), net.density.encoder)
+    assert touched(out.energy.sum(), net.density.encoder)
     assert not touched(out.energy.sum(), net.encoder)
     assert not touched(out.energy.sum(), net.projector)
 
@@ -226,7 +226,7 @@ def test_with_one_encoder_both_the_energy_and_the_clusters_teach_it():
 def test_the_energy_of_two_encoders_is_that_of_the_second():
     net = model(second=MLP(2, (8,), 3))
     x = torch.randn(6, 2)
-    by_hand = -(net.generative_encoder(x) @ net.direction)
+    by_hand = -(net.density.encoder(x) @ net.density.direction)
     torch.testing.assert_close(net(x).energy, by_hand)
     torch.testing.assert_close(net.energy(x), by_hand)
     torch.testing.assert_close(net.energy.with_score(x)[0], by_hand)
@@ -234,7 +234,8 @@ def test_the_energy_of_two_encoders_is_that_of_the_second():
 
 def test_the_direction_is_a_parameter_drawn_from_its_stream(seeded):
     def draw(seed):
-        return Model(MLP(2, (4,), 400), nn.Identity(), nn.Identity(), latent_dim=400, generator=seeded(seed)).direction
+        head = EnergyHead(400, generator=seeded(seed))
+        return Model(MLP(2, (4,), 400), nn.Identity(), nn.Identity(), density=head).density.direction
 
     u = draw(0)
     assert isinstance(u, nn.Parameter)
@@ -242,3 +243,23 @@ def test_the_direction_is_a_parameter_drawn_from_its_stream(seeded):
     assert not torch.equal(u, draw(1))
     assert u.abs().max() <= 400**-0.5
     assert abs(u.norm().item() - 3**-0.5) < 0.05  # 400 coordinates of variance 1 / (3 * 400)
+
+
+def test_a_model_without_a_density_says_all_but_an_energy():
+    net = Model(MLP(2, (8,), 3), Projector(3, 6, 4), Prototypes(4, 5))
+    out = net(torch.randn(9, 2))
+    assert out.energy is None
+    assert out.logits.shape == (9, 5)
+    assert not any(name.startswith("density") for name in net.state_dict())
+    with pytest.raises(TypeError, match="this model has no energy: it was built without a density"):
+        net.energy  # noqa: B018
+
+
+def test_who_asks_for_clusters_asks_no_density():
+    net = model(second=MLP(2, (8,), 3)).eval()
+    net.density.encoder.register_forward_hook(lambda *args: pytest.fail("the energy was computed"))
+    x = torch.randn(9, 2)
+    seen = net.clustered(x)
+    torch.testing.assert_close(seen.latent, net.encoder(x))
+    torch.testing.assert_close(seen.logits, net.prototypes(net.projector(seen.latent)))
+    assert seen.finer is None

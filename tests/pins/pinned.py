@@ -23,9 +23,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gedi.config import Config, override, parse
+from gedi.directory import RunDirectory
+from gedi.fitting import Prepared, Stopped, prepare, train
 from gedi.methods import has_density
 from gedi.presets import preset
-from gedi.runs import Prepared, RunDirectory, Stopped, prepare, train
 
 RECORD = Path(__file__).with_name("digests.json")
 SMALL = ["data.n_train=300", "data.n_test=100", "walk.steps=5", "sampling.buffer=500", "log_every=10", "guard.every=10"]

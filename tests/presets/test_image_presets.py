@@ -9,10 +9,10 @@ import torch
 from gedi.config import override, parse
 from gedi.data import Dataset, StoredImages
 from gedi.errors import UserError
+from gedi.fitting import prepare
 from gedi.methods import METHODS
 from gedi.presets import PRESETS, preset
 from gedi.presets.images import IMAGE_PRESETS
-from gedi.runs import prepare
 from gedi.sources import pixels_of
 
 COLUMNS = ("svhn", "cifar10", "cifar100")

@@ -6,9 +6,10 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
+from gedi.building import build_model, build_stages, context_of
 from gedi.config import override, parse
+from gedi.densities.density import Draw, Place
 from gedi.logic import Constraint
-from gedi.methods import build_model, build_stages
 from gedi.presets import preset
 from gedi.processes import Processes
 from gedi.random import Streams
@@ -18,9 +19,12 @@ from gedi.training.step import Batch, JointPass
 
 BOX = Box(torch.tensor([-2.0, -2.0]).double(), torch.tensor([2.0, 2.0]).double())
 GROUPS, SIZE, FREE = 4, 3, 6  # in the whole batch
+#: Every term there is, in the order they are summed; those that look at the walk are of their kind's own.
+DENSITY = ("generative", "denoising", "penalty")
+WALKS = {"swapped_walk": "swapped", "agreement_walk": "agreement"}
 TERMS = (
-    "generative", "denoising", "penalty", "negative_free", "cluster_noise", "cluster_walk", "agreement",
-    "agreement_walk", "balance", "finer", "barlow", "contrastive", "constraint", "supervised",
+    *DENSITY, "negative_free", "swapped", "swapped_walk", "agreement", "agreement_walk", "balance", "finer", "barlow",
+    "contrastive", "constraint", "supervised",
 )  # fmt: skip
 
 
@@ -30,24 +34,34 @@ def start(rank, size, place):
     return Processes(rank, size)
 
 
-def stage_and_model(second):
-    weights = [f"stage2.weights.{name}=1" for name in TERMS]
-    shape = ["model.clusters=3", "model.finer=5", "model.temperature=0.3", f"model.second_encoder={second}"]
+def stage_and_model(second, p):
+    weights = [f"stage2.density.{name}=1" for name in DENSITY]
+    weights += [f"stage2.terms.{name}.weight=1" for name in TERMS if name not in (*DENSITY, *WALKS)]
+    weights += [f"stage2.terms.{name}={{kind: {kind}, look: walk, weight: 1}}" for name, kind in WALKS.items()]
+    shape = ["model.clusters=3", "model.finer=5", "model.temperature=0.3", f"density.own_encoder={second}"]
     config = parse(override(preset("moons"), [*weights, *shape, "stage1.iterations=0", "model.hidden=[7, 6]"]))
     rule = Constraint.from_predicate(lambda a, b, c: (a + b) % 3 == c, domains=[range(3)] * 3)
-    (stage,) = build_stages(config, BOX, BOX, rule)
+    density = config.density.bind(Place(BOX, BOX, p))
+    (stage,) = build_stages(config, density, context_of(config, 3, rule, labelled=True))
+    assert set(stage.weights(progress=0.9)) == set(TERMS)
     return stage, build_model(config, (2,), 3, Streams(0)).double()
 
 
-def whole_batch():
+def whole_batch(second):
     g = torch.Generator().manual_seed(5)
     n = GROUPS * SIZE + FREE
     x, noise_view, walk, noise = (torch.randn(n, 2, generator=g, dtype=torch.float64) for _ in range(4))
     negatives = torch.randn(8, 2, generator=g, dtype=torch.float64)
     noised = torch.cat([x, x]) + 0.05 * torch.cat([noise, -noise])
     labels = torch.randint(0, 3, (n,), generator=g)
-    views = {"noise": x + 0.1 * noise_view, "walk": x + 0.2 * walk}
-    return Batch(x, x, x, views, negatives, noised, torch.cat([noise, -noise]), 0.9, GROUPS * SIZE, labels)
+    looks = {"view": x + 0.1 * noise_view, "walk": x + 0.2 * walk}
+    apart = {"samples": negatives, "noised": noised, "noise": torch.cat([noise, -noise])}
+    return Batch(x, looks, drawn(x, apart, second), 0.9, GROUPS * SIZE, labels)
+
+
+def drawn(x, apart, second):
+    """Samples held against the data themselves, in the step's one pass or, with an encoder of their own, apart."""
+    return Draw([], apart | {"contrast": x}) if second else Draw([x, apart["samples"]], apart)
 
 
 def part_of(batch, p):
@@ -61,17 +75,11 @@ def part_of(batch, p):
     def pairs(x):
         return torch.cat([rows(half) for half in x.chunk(2)])
 
-    x = rows(batch.x)
-    return batch._replace(
-        x=x,
-        anchor=x,
-        contrast=x,
-        views={name: rows(view) for name, view in batch.views.items()},
-        negatives=p.own(batch.negatives),
-        noised=pairs(batch.noised),
-        noise=pairs(batch.noise),
-        grouped=batch.grouped // p.size,
-    )
+    x, apart = rows(batch.anchor), batch.draw.apart
+    mine = {"samples": p.own(apart["samples"]), "noised": pairs(apart["noised"]), "noise": pairs(apart["noise"])}
+    draw = drawn(x, mine, "contrast" in apart)
+    looks = {name: rows(look) for name, look in batch.looks.items()}
+    return batch._replace(anchor=x, looks=looks, draw=draw, grouped=batch.grouped // p.size)
 
 
 def gradients_of_terms(network, model, stage, batch):
@@ -79,7 +87,7 @@ def gradients_of_terms(network, model, stage, batch):
     found = {}
     for name in (*TERMS, "sum"):
         model.zero_grad()
-        values = network(batch, stage.values)
+        values = network(batch, lambda: (stage, {}), False).terms
         value = sum(values[term] for term in TERMS) if name == "sum" else values[name]
         value.backward()
         gradients = {p: None if x.grad is None else whole(x.grad).clone() for p, x in model.named_parameters()}
@@ -90,13 +98,13 @@ def gradients_of_terms(network, model, stage, batch):
 
 def compare_gradients(rank, size, place, strategy, second):
     p = start(rank, size, place)
-    stage, model = stage_and_model(second)
+    stage, model = stage_and_model(second, p)
     joint = JointPass(model, p)
     if strategy == "ddp":
         network = DistributedDataParallel(joint, find_unused_parameters=True, broadcast_buffers=False)
     else:
         network = fully_shard(joint, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
-    found = gradients_of_terms(network, model, stage, part_of(whole_batch(), p))
+    found = gradients_of_terms(network, model, stage, part_of(whole_batch(second), p))
     torch.save(found, f"{place}/found{rank}.pt")
     dist.destroy_process_group()
 

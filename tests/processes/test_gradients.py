@@ -4,14 +4,17 @@ import pytest
 import ranks
 import torch
 
+from gedi.objectives.objective import Objective
+from gedi.parts import kinds
+from gedi.processes import Processes
 from gedi.training.step import JointPass
 
 
 @pytest.fixture(scope="module", params=["ddp", "fsdp", "ddp, two encoders"])
 def both(request, two):
     strategy, _, second = request.param.partition(", ")
-    stage, model = ranks.stage_and_model(bool(second))
-    alone = ranks.gradients_of_terms(JointPass(model), model, stage, ranks.whole_batch())
+    stage, model = ranks.stage_and_model(bool(second), Processes())
+    alone = ranks.gradients_of_terms(JointPass(model), model, stage, ranks.whole_batch(bool(second)))
     return alone, two(ranks.compare_gradients, strategy, bool(second))
 
 
@@ -41,3 +44,9 @@ def test_processes_agree_and_a_failure_of_the_first_ends_all(two):
     first, second = two(ranks.collectives)
     assert first["outcome"] == "ZeroDivisionError"
     assert second["outcome"] == "EndedElsewhere"
+
+
+def test_every_kind_of_term_is_compared():
+    stage, _ = ranks.stage_and_model(False, Processes())
+    assert {term.kind for term in stage.terms.values()} == set(kinds("gedi.objectives", Objective))
+    assert set(stage.density_weights) == set(stage.density.terms)

@@ -11,26 +11,26 @@ import time
 
 import pytest
 
-from gedi.runs import RunDirectory
+from gedi.directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 # as `gedi`, with frequent checkpoints and without pictures; Fabric starts this very file again for the second process
 PROGRAM = """
 from gedi import cli, report, runs
-runs.CHECKPOINT_EVERY = 10
+fitting.CHECKPOINT_EVERY = 10
 report.write_report = lambda directory: directory.write("report.html", "drawn")
 cli.main()
 """
 TINY = [
     *("moons", "data.n_train=200", "data.n_test=50", "stage1.iterations=40", "stage2.iterations=40"),
-    *("walk.steps=2", "sampling.buffer=201", "log_every=2", "n_init=2", "good_enough=0", "guard.every=10"),
+    *("walk.steps=2", "density.buffer=201", "log_every=2", "n_init=2", "good_enough=0", "guard.every=10"),
 ]
 
 
 IMAGES = [
     *("digits", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8", "guard.every=10"),
     *("stage1.iterations=40", "stage1.batch_size=8", "stage2.iterations=40", "stage2.batch_size=32"),
-    *("sampling.buffer=64", "sampling.chains=8", "sampling.steps=2", "log_every=10"),
+    *("density.buffer=64", "density.chains=8", "density.steps=2", "log_every=10"),
 ]
 
 
@@ -196,7 +196,7 @@ def test_weights_spread_over_processes_train_on_images_too(program, tmp_path):
     ("setting", "message"),
     [
         ("stage1.batch_size=33", "a batch must give each of 2 processes as much, got 33 points in no group"),
-        ("sampling.chains=65", "sampling.chains must give each of 2 processes as many, got 65; use 64"),
+        ("density.chains=65", "density.chains must give each of 2 processes as many, got 65; use 64"),
     ],
 )
 def test_what_cannot_be_shared_out_is_refused_and_nothing_is_written(program, tmp_path, setting, message):

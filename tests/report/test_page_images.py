@@ -9,18 +9,20 @@ import torch
 from matplotlib.image import imread
 from safetensors.torch import load_file
 
-from gedi import assess
 from gedi.config import override, parse
+from gedi.densities import energy
+from gedi.directory import RunDirectory
 from gedi.examine import evaluate_run
+from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.report import image_figures, write_report
 from gedi.report.page import symbol_gallery
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 
 TINY = (
     "model.width=4", "model.latent=16", "model.finer=12", "log_every=2", "augment.shift=0.7",
     "stage1.iterations=2", "stage1.batch_size=20", "stage2.iterations=4", "stage2.batch_size=64",
-    "sampling.buffer=64", "sampling.chains=16", "sampling.steps=2", "walk.steps=4",
+    "density.buffer=64", "density.chains=16", "density.steps=2", "walk.steps=4",
 )  # fmt: skip
 WRITTEN = {
     "symbols": "What was put together",
@@ -32,7 +34,7 @@ WRITTEN = {
 
 @pytest.fixture(autouse=True)
 def _short_chains(monkeypatch):
-    monkeypatch.setattr(assess, "FRESH_STEPS", 5)
+    monkeypatch.setattr(energy, "_FRESH_STEPS", 5)
 
 
 @pytest.fixture

@@ -8,17 +8,18 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from gedi.building import walk_settings
 from gedi.config import override, parse
 from gedi.data import Dataset
-from gedi.methods import walk_settings
+from gedi.directory import RunDirectory
+from gedi.fitting import prepare
 from gedi.presets import preset
 from gedi.report import figures, write_report
-from gedi.runs import RunDirectory, execute, prepare
+from gedi.runs import execute
 from gedi.sampling import Box
-from gedi.training.step import walk_from
 
 TINY = (
-    "n_init=1", "stage1.iterations=3", "stage2.iterations=3", "sampling.buffer=200", "walk.steps=5", "model.clusters=2",
+    "n_init=1", "stage1.iterations=3", "stage2.iterations=3", "density.buffer=200", "walk.steps=5", "model.clusters=2",
 )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def test_the_landscape_draws_walks_as_they_are_trained():
     _, axes = figures.new_figure(1)
     figures.landscape(axes[0], energy, box, walk, starts, "ring")
     drawn = [line.get_xydata() for line in axes[0].lines if len(line.get_xydata()) > 1]
-    paths = walk_from(walk, energy, starts, torch.Generator().manual_seed(0), every=1)
+    paths = walk(energy, starts, torch.Generator().manual_seed(0), every=1)
     for i, line in enumerate(drawn):
         np.testing.assert_allclose(line, paths[:, i].numpy(), atol=1e-6)
     assert len(drawn) == 2

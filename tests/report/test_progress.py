@@ -54,7 +54,7 @@ def test_tries_are_told_apart_and_events_are_no_progress():
     stream = io.StringIO()
     with Progress(CONFIG, stream, Clock()) as progress:
         progress({"stage": "stage2", "iteration": 500, "restart": 1, "event": "align"})
-        progress({"stage": "stage2", "iteration": 500, "restart": 1, "cluster_walk": 0.5})
+        progress({"stage": "stage2", "iteration": 500, "restart": 1, "swapped_walk": 0.5})
     assert stream.getvalue().splitlines()[1:] == ["stage2#2: 500 of 500  walk 0.50"]
 
 
@@ -70,7 +70,7 @@ def test_a_training_goes_on_when_nobody_reads():
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_piped_run_tells_its_progress_on_standard_error_unless_it_shall_not(tmp_path, quiet):
     settings = ["data.n_train=300", "data.n_test=100", "stage1.iterations=20", "stage2.iterations=20", "walk.steps=5",
-                "sampling.buffer=500", "n_init=1", "log_every=5"]  # fmt: skip
+                "density.buffer=500", "n_init=1", "log_every=5"]  # fmt: skip
     variables = {name: value for name, value in os.environ.items() if name != "GEDI_QUIET"}
     options = [word for setting in settings for word in ("--set", setting)] + ["--quiet"] * quiet
     done = subprocess.run(

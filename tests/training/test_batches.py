@@ -163,3 +163,18 @@ def test_without_groups_the_batches_are_a_plain_shuffle():
         assert torch.equal(batches.next(h), order[:4])
         assert torch.equal(batches.next(h), order[4:8])
     assert batches.grouped == 0
+
+
+def test_a_pass_over_the_data_shows_every_point_once():
+    batches, g = Batches(12, 4), torch.Generator().manual_seed(0)
+    seen = torch.cat([batches.next(g) for _ in range(3)])
+    assert sorted(seen.tolist()) == list(range(12))
+
+
+def test_batches_go_on_from_a_saved_place():
+    a, g = Batches(10, 3), torch.Generator().manual_seed(0)
+    a.next(g)
+    b, h = Batches(10, 3), torch.Generator()
+    b.load_state_dict(a.state_dict())
+    h.set_state(g.get_state())
+    assert [a.next(g).tolist() for _ in range(7)] == [b.next(h).tolist() for _ in range(7)]

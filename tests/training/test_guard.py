@@ -3,33 +3,36 @@
 import io
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from matplotlib.image import imread
 
 from gedi.config import override, parse
+from gedi.densities.density import Draw
 from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.report.figures import training_curves
 from gedi.report.progress import Progress
-from gedi.runs import prepare, train
-from gedi.sampling import Box, Langevin, Teleport
-from gedi.training import Negatives
-from gedi.training.guard import Finding, Guard, GuardSettings, figures_of_chains, figures_of_step, size
-from gedi.training.stage import StepOutputs
+from gedi.training.guard import Finding, Guard, GuardSettings, figures_of_terms
+from gedi.training.state import size
+from gedi.training.step import Batch, JointPass
 from gedi.types import Clustered
 
 TINY = [
-    "data.n_train=300", "data.n_test=100", "stage1.iterations=60", "stage2.iterations=40", "walk.steps=5",
-    "sampling.buffer=500", "log_every=10", "guard.every=10", "n_init=1",
+    "data.n_train=300", "data.n_test=100", "stage2.iterations=40", "walk.steps=5", "log_every=10", "guard.every=10",
+    "n_init=1",
 ]  # fmt: skip
-HOSTILE = ["stage1.learning_rate=0.3", "stage2.learning_rate=0.09", "sampling.step_size=3.2"]  # x 30, x 1000
-UNADJUSTED = ["sampling.metropolis=false", "sampling.clamp=false", "sampling.teleports=0"]
+HOSTILE = ["stage1.learning_rate=0.3", "stage2.learning_rate=0.09", "density.step_size=3.2"]  # x 30, x 1000
+UNADJUSTED = ["density.metropolis=false", "density.clamp=false", "density.teleports=0"]
 
 
 def prepared(*settings, name="circles"):
-    run = prepare(parse(override(preset(name), [*TINY, *settings])))
+    more = ["stage1.iterations=60", "density.buffer=500"] if name == "circles" else []
+    run = prepare(parse(override(preset(name), [*TINY, *more, *settings])))
     run.trainer.on_log = (log := []).append
     return run, log
 
@@ -42,15 +45,19 @@ def weights(run):
     return torch.cat([p.detach().flatten() for p in run.trainer.model.state_dict().values()])
 
 
+def chains(run):
+    return run.trainer.state.density["chains"].rows
+
+
 def poison(run, at, times=1, value=math.nan):
     """The weights are spoilt just before an iteration of the first stage, so many times."""
     step, left = run.trainer.step, [times]
 
     def poisoned(leg):
-        if run.trainer.leg == 0 and run.trainer.iteration == at and left[0]:
+        if run.trainer.course.at == 0 and run.trainer.state.iteration == at and left[0]:
             left[0] -= 1
             with torch.no_grad():
-                run.trainer.model.direction.fill_(value)
+                run.trainer.model.density.direction.fill_(value)
         step(leg)
 
     run.trainer.step = poisoned
@@ -62,7 +69,8 @@ def test_a_run_in_which_it_does_not_step_in_is_the_same_bit_for_bit(method):
     train(on)
     train(off)
     assert torch.equal(weights(on), weights(off))
-    assert torch.equal(on.trainer.buffer.chains, off.trainer.buffer.chains)
+    if method == "gedi":
+        assert torch.equal(chains(on), chains(off))
     assert log_on == log_off
     assert off.trainer.guard.good is None  # nothing is kept either
     assert on.trainer.guard.good["iteration"] == 30
@@ -70,11 +78,11 @@ def test_a_run_in_which_it_does_not_step_in_is_the_same_bit_for_bit(method):
 
 @pytest.mark.parametrize("name", ["digits-addition", "digits"])
 def test_recipes_on_images_raise_no_alarm(name):
-    small = ["model.width=4", "stage2.batch_size=60", "constraint.restarts=4", "sampling.steps=3"]
+    small = ["model.width=4", "stage2.batch_size=60"]
     if name == "digits":
-        small += ["stage1.iterations=40", "data.limit=200", "model.finer=20"]
+        small += ["stage1.iterations=40", "data.limit=200", "model.finer=20", "density.steps=3", "density.buffer=500"]
     else:
-        small += ["stage1.iterations=0", "data.triplets=60"]
+        small += ["data.triplets=60", "stage2.moves.align.restarts=4"]
     run, log = prepared(*small, name=name)
     train(run)
     assert len(log) > 3
@@ -90,10 +98,10 @@ def test_a_hostile_run_is_recovered_or_stopped_with_its_cause(seed, sampler):
         train(run)
     except DivergenceError as error:
         said = str(error)
-    assert ("diverged" in said and "sampling." in said) == events(log)[-1].get("given_up", False)
+    assert ("diverged" in said and "density." in said) == events(log)[-1].get("given_up", False)
     assert events(log)[0]["cause"] in ("drift", "chain extent")
     assert torch.isfinite(weights(run)).all()
-    assert torch.isfinite(run.trainer.buffer.chains).all()
+    assert torch.isfinite(chains(run)).all()
     json.dumps(log, allow_nan=False)
 
 
@@ -110,9 +118,9 @@ def test_poisoned_weights_are_never_kept_and_the_run_goes_on_from_before():
     assert event["softened"] == pytest.approx(
         {
             "learning_rate": base.stage1.learning_rate / 4,
-            "step_size": base.sampling.noise**2 / 8,
-            "noise": base.sampling.noise / 2,
-            "penalty": base.stage1.weights.generative * 0.003,
+            "step_size": base.density.noise**2 / 8,
+            "noise": base.density.noise / 2,
+            "penalty": base.stage1.density["generative"] * 0.003,
         }
     )
     lines = [r["iteration"] for r in log if r["stage"] == "stage1" and "event" not in r]
@@ -126,18 +134,19 @@ def test_going_back_restores_weights_moments_average_and_moment_of_the_stage_and
     run, _ = prepared()
     trainer = run.trainer
     trainer.fit(stop_after=30)
-    kept, average, chains = weights(run).clone(), [x.clone() for x in trainer.average], trainer.buffer.chains.clone()
+    state = trainer.state
+    kept, average, old = weights(run).clone(), [x.clone() for x in state.average], chains(run).clone()
     moments = [x.clone() for state in trainer.optimizer.state.values() for x in state.values()]
     trainer.fit(stop_after=7)
     assert not torch.equal(weights(run), kept)
-    trainer._intervene(trainer.legs[0], Finding("energy gap", 2e4, 1e4))
-    assert trainer.iteration == 30
+    trainer._intervene(trainer.course.legs[0], Finding("energy gap", 2e4, 1e4))
+    assert state.iteration == 30
     assert torch.equal(weights(run), kept)
-    assert all(map(torch.equal, trainer.average, average))
+    assert all(map(torch.equal, state.average, average))
     now = [x for state in trainer.optimizer.state.values() for x in state.values()]
     assert all(map(torch.equal, now, moments))
-    assert not (trainer.buffer.chains == chains).any()
-    assert run.box.contains(trainer.buffer.chains).all()
+    assert not (chains(run) == old).any()
+    assert run.box.contains(chains(run)).all()
 
 
 def test_trouble_that_comes_back_leads_to_the_beginning_and_then_to_an_end_with_the_last_good_model():
@@ -157,7 +166,7 @@ def test_trouble_that_comes_back_leads_to_the_beginning_and_then_to_an_end_with_
     ]
     assert run.trainer.last_good == 30
     assert all(torch.equal(x, good["model"][name]) for name, x in run.trainer.model.state_dict().items())
-    assert torch.equal(run.trainer.buffer.chains, good["chains"])
+    assert torch.equal(chains(run), good["density"]["chains"].rows)
     assert not run.trainer.model.training
 
 
@@ -190,19 +199,19 @@ def test_a_try_that_is_given_up_is_lost_and_the_others_are_kept():
     step = run.trainer.step
 
     def poisoned(leg):
-        if leg.restart == 0 and run.trainer.iteration == 5:
+        if leg.restart == 0 and run.trainer.state.iteration == 5:
             with torch.no_grad():
                 run.trainer.model.prototypes.weight.fill_(math.nan)
         step(leg)
 
     run.trainer.step = poisoned
     train(run)
-    assert [math.isfinite(loss) for loss in run.trainer.selection_losses] == [False, True]
+    assert [math.isfinite(loss) for loss in run.trainer.course.selection_losses] == [False, True]
     assert [e.get("given_up", False) for e in events(log)] == [False, True]
     plain, _ = prepared(*settings)
     train(plain)
-    second = plain.trainer.selection_losses[1]
-    assert run.trainer.selection_losses[1] == second  # a lost try leaves no trace in the next
+    second = plain.trainer.course.selection_losses[1]
+    assert run.trainer.course.selection_losses[1] == second  # a lost try leaves no trace in the next
     assert torch.isfinite(weights(run)).all()
 
 
@@ -227,23 +236,23 @@ def test_a_run_in_trouble_that_is_stopped_and_loaded_ends_bit_for_bit_as_one_tha
     second.trainer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     train(second)
     assert torch.equal(weights(whole), weights(second))
-    assert torch.equal(whole.trainer.buffer.chains, second.trainer.buffer.chains)
+    assert torch.equal(chains(whole), chains(second))
     assert begun + ended == log
 
 
 def test_softening_keeps_the_temperature_and_counts_its_own_penalty():
-    run, _ = prepared("sampling.step_size=0.5", "stage1.weights.penalty=0.01", "stage1.weights.generative=2")
-    stage, guard = run.trainer.legs[0].stage, Guard(GuardSettings(soften=0.5, penalty=0.1))
+    run, _ = prepared("density.step_size=0.5", "stage1.density={penalty: 0.01, generative: 2}")
+    stage, guard = run.trainer.course.legs[0].stage, Guard(GuardSettings(soften=0.5, penalty=0.1))
     guard.begin({})
     assert guard.soften(stage) is stage
     guard.beginning = {"iteration": 0}
     guard.go_back()
     guard.go_back()
     soft = guard.soften(stage)
-    assert soft.negatives.langevin.alpha == pytest.approx(0.5 / 4)
-    assert soft.negatives.langevin.temperature == pytest.approx(stage.negatives.langevin.temperature)
+    assert soft.density.langevin.alpha == pytest.approx(0.5 / 4)
+    assert soft.density.temperature == pytest.approx(stage.density.temperature)
     assert soft.optimiser.rate(7, 60) == pytest.approx(stage.optimiser.rate(7, 60) / 4)
-    assert soft.terms["penalty"][0].value == pytest.approx(0.01 + 2 * 2 * 0.1)
+    assert soft.weights(0.0)["penalty"] == pytest.approx(0.01 + 2 * 2 * 0.1)
 
 
 def test_a_figure_beyond_its_usual_size_must_last_and_is_not_kept_meanwhile():
@@ -266,19 +275,24 @@ def test_limits_are_broken_only_beyond_them(cause):
     assert guard.look({"anything": -math.inf}).limit is None
 
 
-def outputs(shares, progress):
+def collapsed_or_not(run, shares, progress):
+    """The figures of a step of the second stage in which this many points fall into each cluster."""
+    stage, n = run.trainer.course.legs[1].stage, sum(shares)
     logits = torch.eye(len(shares))[torch.arange(len(shares)).repeat_interleave(torch.tensor(shares))] * 1e3
-    data = Clustered(logits, logits, logits)
-    return StepOutputs(data, {}, None, None, None, None, progress)
+    clustered = Clustered(torch.zeros(n, 8), F.normalize(torch.ones(n, 8) + torch.randn(n, 8)), logits)
+    model = run.trainer.model
+    model.heads = lambda latents: [clustered] * len(latents)
+    x = torch.randn(n, 2)
+    batch = Batch(x, {"view": x, "walk": x}, Draw(), progress)
+    quiet = replace(stage, density_weights={})
+    return JointPass(model)(batch, lambda: (quiet, {}), True).figures
 
 
 def test_clusters_in_use_are_the_entropy_of_their_shares_and_one_for_all_is_trouble():
     run, _ = prepared()
-    first, second = (leg.stage for leg in run.trainer.legs)
-    assert figures_of_step(first, outputs([5, 5], 0.9)) == {}  # no clusters in stage 1
-    assert figures_of_step(second, outputs([5, 5], 0.2)) == {}
-    assert float(figures_of_step(second, outputs([5, 5, 5, 0], 0.5))["clusters in use"]) == pytest.approx(3)
-    collapsed = {name: float(x) for name, x in figures_of_step(second, outputs([20, 0], 0.5)).items()}
+    assert collapsed_or_not(run, [5, 5], 0.2) == {}  # too early
+    assert float(collapsed_or_not(run, [5, 5, 5, 0], 0.5)["clusters in use"]) == pytest.approx(3)
+    collapsed = {name: float(x) for name, x in collapsed_or_not(run, [20, 0], 0.5).items()}
     assert collapsed == pytest.approx({"clusters in use": 1.0})
     guard = Guard(GuardSettings(patience=2))
     assert guard.look(collapsed) is None
@@ -286,19 +300,16 @@ def test_clusters_in_use_are_the_entropy_of_their_shares_and_one_for_all_is_trou
     assert guard.look(collapsed).cause == "clusters in use"
 
 
-def test_extent_and_drift_are_measured_in_diagonals_of_the_box():
-    box = Box(torch.zeros(2), torch.tensor([3.0, 4.0]))  # diagonal 5
-    negatives = Negatives(4, Langevin(noise=1.0, step_size=0.5), box, Teleport(box))
-    x = torch.tensor([[13.0, 4.0], [3.0, -10.0]])  # 10 outside, each
-    found = figures_of_chains(negatives, x, lambda x: x @ torch.tensor([6.0, 8.0]))
-    assert float(found["chain extent"]) == pytest.approx(2)
-    assert float(found["drift"]) == pytest.approx(0.5 * 10 / 5)
-    scaled = Box(box.low * 7, box.high * 7)
-    wide = Negatives(4, Langevin(noise=7.0, step_size=0.5 * 49), scaled, Teleport(scaled))
-    again = figures_of_chains(wide, x * 7, lambda x: x @ torch.tensor([6.0, 8.0]) / 7)
-    assert {k: float(v) for k, v in again.items()} == pytest.approx({k: float(v) for k, v in found.items()})
-    clipped = Negatives(4, Langevin(noise=1.0, step_size=0.5, clip=3.0), box, Teleport(box))
-    assert float(figures_of_chains(clipped, x, lambda x: x.sum(1) * 9)["drift"]) == pytest.approx(0.3 * math.sqrt(2))
+def test_the_size_of_the_terms_counts_those_in_force_without_their_weights():
+    stage = prepared()[0].trainer.course.legs[1].stage
+    late = {**stage.terms, "swapped": stage.terms["swapped"].model_copy(update={"start": 0.5})}
+    values = {"generative": -3.0, "denoising": 2.0, "negative_free": 1.0, "swapped": 10.0, "swapped_walk": 0.5}
+    terms = {name: torch.tensor(value, requires_grad=True) for name, value in values.items()}
+    for progress, expected in ((0.4, 6.5), (0.5, 16.5)):
+        found = figures_of_terms(replace(stage, terms=late), terms, progress)
+        assert float(found.pop("size of the terms")) == expected
+        assert {name: float(x) for name, x in found.items()} == values
+        assert not any(x.requires_grad for x in found.values())
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -1,17 +1,19 @@
 """One step: the stacked passes give what separate ones would, and the joint gradient is the sum of its parts."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 import torch.nn.functional as F
 
+from gedi.building import build_model, build_stages, context_of
 from gedi.config import override, parse
-from gedi.methods import build_model, build_stages, with_method
+from gedi.densities.density import Place
+from gedi.methods import with_method
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.sampling import Box, ReplayBuffer
-from gedi.training.step import Batch, JointPass, augmented, draw_negatives, make_batch, noise_pairs
+from gedi.sampling import Box
+from gedi.training.stage import View
+from gedi.training.step import JointPass, make_batch
+from gedi.types import Spread
 from gedi.views import Warp
 
 BOX = Box(torch.tensor([-1.5, -1.5]), torch.tensor([1.5, 1.5]))
@@ -21,43 +23,50 @@ DOUBLE_BOX = Box(BOX.low.double(), BOX.high.double())
 def setup(*settings):
     config = with_method(parse(override(preset("circles"), settings)))
     model = build_model(config, (2,), 2, Streams(0)).double()
-    return config, model, build_stages(config, DOUBLE_BOX, DOUBLE_BOX)
+    density = config.density.bind(Place(DOUBLE_BOX, DOUBLE_BOX))
+    return config, model, build_stages(config, density, context_of(config, 2, None))
 
 
 def batch_of(stage, model, n=32):
     torch.manual_seed(0)
     x = torch.randn(n, 2, dtype=torch.float64)
-    buffer = ReplayBuffer(BOX.sample(200, torch.Generator().manual_seed(0)).double())
+    carried = {"chains": Spread(BOX.sample(200, torch.Generator().manual_seed(0)).double(), 200)}
     walked = x + 0.1 if stage.walk else None
-    return make_batch(stage, x, walked, model.energy, buffer, Streams(1), progress=0.9)[0]
+    return make_batch(stage, model, x, walked, carried, Streams(1), progress=0.9)[0]
+
+
+def passed(model, stage, batch, watching=False):
+    """Terms, figures and what is carried on, as a step has them."""
+    carried = {name: term.begin() for name, term in stage.terms.items()}
+    return JointPass(model)(batch, lambda: (stage, carried), watching)
 
 
 def plain_loss(model, config, batch):
     """The objective written out term by term, with autograd for the score and no stacking."""
-    generative = model.encoder if model.generative_encoder is None else model.generative_encoder
+    generative = model.encoder if model.density.encoder is None else model.density.encoder
 
     def energy(x):
-        return -(generative(x) @ model.direction)
+        return -(generative(x) @ model.density.direction)
 
-    w = config.stage2.weights
-    tau, eps = config.model.temperature, config.cluster.epsilon
-    noised = batch.noised.requires_grad_(True)
+    w, terms = config.stage2.density, config.stage2.terms
+    tau, eps = config.model.temperature, terms["swapped"].epsilon
+    noised = batch.draw.apart["noised"].requires_grad_(True)
     (gradient,) = torch.autograd.grad(-energy(noised).sum(), noised, create_graph=True)
-    loss = w.denoising * (config.stage2.denoising * gradient + batch.noise).square().sum(1).mean()
-    loss = loss + w.generative * (energy(batch.x).mean() - energy(batch.negatives).mean())
+    loss = w["denoising"] * (config.density.width * gradient + batch.draw.apart["noise"]).square().sum(1).mean()
+    loss = loss + w["generative"] * (energy(batch.anchor).mean() - energy(batch.draw.apart["samples"]).mean())
     parts = {}
-    for name, x in {"x": batch.x, **batch.views}.items():
+    for name, x in {"x": batch.anchor, **batch.looks}.items():
         latent = model.encoder(x)
         embedding = model.projector(latent)
         parts[name] = latent, embedding, embedding @ F.normalize(model.prototypes.weight, dim=1).t() / tau
-    for view in ("noise", "walk"):
+    for view in ("view", "walk"):
         a, b = parts["x"][2], parts[view][2]
         qa, qb = (sinkhorn(s.detach() * tau, eps) for s in (a, b))
         loss = loss - (qb * a.log_softmax(1)).sum(1).mean() / 2 - (qa * b.log_softmax(1)).sum(1).mean() / 2
     spread = parts["x"][1] - parts["x"][1].mean(0)
-    s = spread.t() @ spread + config.cluster.ridge * torch.eye(spread.shape[1], dtype=torch.float64)
-    apart = (parts["x"][0] - parts["noise"][0]).square().sum()
-    return loss + w.negative_free * ((s.trace() - torch.logdet(s)) / 2 + apart / 2)
+    s = spread.t() @ spread + terms["negative_free"].ridge * torch.eye(spread.shape[1], dtype=torch.float64)
+    apart = (parts["x"][0] - parts["view"][0]).square().sum()
+    return loss + terms["negative_free"].weight * ((s.trace() - torch.logdet(s)) / 2 + apart / 2)
 
 
 def sinkhorn(scores, eps):
@@ -68,13 +77,13 @@ def sinkhorn(scores, eps):
     return q
 
 
-@pytest.mark.parametrize("second", ["false", "true"])
-def test_the_joint_loss_and_its_gradient_are_those_of_the_plain_form(second):
-    config, model, stages = setup(f"model.second_encoder={second}", "stage2.weights.negative_free=0.01")
+@pytest.mark.parametrize("own", ["false", "true"])
+def test_the_joint_loss_and_its_gradient_are_those_of_the_plain_form(own):
+    config, model, stages = setup(f"density.own_encoder={own}", "stage2.terms.negative_free.weight=0.01")
     stage = stages[-1]
     batch = batch_of(stage, model)
-    terms = JointPass(model)(batch, stage.values)
-    loss = sum(weight.value * terms[name] for name, (weight, _) in stage.terms.items())
+    terms = passed(model, stage, batch).terms
+    loss = sum(weight * terms[name] for name, weight in stage.weights(0.9).items())
     ours = torch.autograd.grad(loss, list(model.parameters()))
     plain = plain_loss(model, config, batch)
     theirs = torch.autograd.grad(plain, list(model.parameters()))
@@ -85,50 +94,54 @@ def test_the_joint_loss_and_its_gradient_are_those_of_the_plain_form(second):
 
 def test_stage_one_computes_the_energy_alone():
     _, model, stages = setup()
-    out = JointPass(model).outputs(batch_of(stages[0], model))
-    assert out.data is None
-    assert out.views == {}
-    assert out.energy_data.shape == (32,)
+    model.projector.register_forward_hook(lambda *args: pytest.fail("a head was asked"))
+    batch = batch_of(stages[0], model)
+    assert batch.looks == {}
+    result = passed(model, stages[0], batch)
+    assert set(result.terms) == {"generative", "denoising"}
+    assert batch.draw.encoded[0].shape == (32, 2)
 
 
 def test_the_cluster_baseline_computes_no_energy():
     _, model, stages = setup("method=swav")
-    out = JointPass(model).outputs(batch_of(stages[-1], model))
-    assert out.energy_data is None
-    assert out.noised_score is None
+    assert model.density is None
+    batch = batch_of(stages[-1], model)
+    assert (list(batch.draw.encoded), batch.draw.apart, batch.draw.info) == ([], {}, {})
+    assert set(passed(model, stages[-1], batch).terms) == {"swapped"}
 
 
-def test_negatives_go_back_to_the_slots_they_came_from():
+def test_the_encoder_sees_every_part_once():
+    """Data that are both clustered and held against samples go through once."""
     _, model, stages = setup()
-    negatives = stages[0].negatives
-    buffer = ReplayBuffer(BOX.sample(1000, torch.Generator().manual_seed(0)).double())
-    before = buffer.chains.clone()
-    x, info = draw_negatives(negatives, model.energy, buffer, torch.Generator().manual_seed(1))
-    changed = (buffer.chains != before).any(dim=1)
-    assert changed.sum() <= negatives.chains
-    stored = {tuple(row) for row in buffer.chains.tolist()}
-    assert all(tuple(row) in stored for row in x.tolist())
-    assert 0 < info["acceptance"] <= 1
-    assert all(p.grad is None for p in model.parameters())
-
-
-def test_noise_comes_in_opposite_pairs():
-    x = torch.zeros(5, 2)
-    noised, noise = noise_pairs(x, 0.1, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(noised, 0.1 * noise)
-    torch.testing.assert_close(noise[:5], -noise[5:])
+    rows = []
+    model.encoder.register_forward_hook(lambda module, args, latent: rows.append(len(latent)))
+    batch = batch_of(stages[-1], model)
+    rows.clear()  # sampling asks the encoder too
+    passed(model, stages[-1], batch)
+    samples = len(batch.draw.apart["samples"])
+    assert rows == [32 * 3 + samples]  # data, view, walk and samples; the closed form of the score has no such call
 
 
 def test_a_batch_without_views_has_none():
     _, model, stages = setup()
-    batch = batch_of(stages[0], model)
-    assert isinstance(batch, Batch)
-    assert batch.views == {}
+    assert batch_of(stages[0], model).looks == {}
+
+
+def test_clusters_in_use_are_the_entropy_of_their_shares_once_clusters_have_had_time_to_form():
+    _, model, (first, second) = setup()
+    assert "clusters in use" not in passed(model, first, batch_of(first, model), watching=True).figures
+    batch = batch_of(second, model)
+    found = passed(model, second, batch, watching=True).figures
+    p = model.heads([model.encoder(batch.anchor)])[0].logits.softmax(dim=1).mean(dim=0)
+    assert found["clusters in use"].item() == pytest.approx((-(p * p.log()).sum()).exp().item())
+    early = batch._replace(progress=0.2)
+    assert "clusters in use" not in passed(model, second, early, watching=True).figures
+    assert passed(model, second, batch).figures == {}  # nobody looks
 
 
 def test_views_do_not_know_of_half_precision_around_them(seeded):
-    stage = replace(setup()[2][1], augment=Warp(rotation=15, shift=2, elastic=1))
+    view = View(noise=0.03, augment=Warp(rotation=15, shift=2, elastic=1))
     x = torch.rand(4, 1, 28, 28)
     with torch.autocast("cpu", torch.bfloat16):
-        view = augmented(stage, x, seeded(0))
-    assert torch.equal(view, augmented(stage, x, seeded(0)))
+        made = view(x, seeded(0))
+    assert torch.equal(made, view(x, seeded(0)))

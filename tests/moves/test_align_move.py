@@ -1,6 +1,7 @@
 """Alignment during training: prototypes get the names that the rule gives them, and all that hangs on them follows."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,19 +10,22 @@ from lightning_fabric import Fabric
 from torch import nn
 
 from gedi.config import override, parse
-from gedi.errors import DivergenceError
+from gedi.densities.none import NoDensity
+from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
 from gedi.logic import sums_to
-from gedi.nn import Model, Prototypes
+from gedi.moves.align import Align, align_prototypes
+from gedi.moves.move import Proposal
+from gedi.nn import Classifier, Model, Passthrough, Prototypes
+from gedi.objectives.constraint import Rule
+from gedi.objectives.objective import Context
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
-from gedi.sampling import Box
-from gedi.training import Naming, Optimiser, Stage, Trainer, TrainerSettings, Weight, constraint_term
-from gedi.training.naming import align_prototypes
-from gedi.training.proposal import Proposal
+from gedi.training import Optimiser, Stage, Trainer, TrainerSettings, View
 
 SYMBOLS, DIMENSION = 4, 8
 RULE = sums_to(2, range(SYMBOLS))
+CONTEXT = Context(SYMBOLS, DIMENSION, 0.1, constraint=RULE)
 CENTRES = torch.eye(DIMENSION)[:SYMBOLS]
 PERMUTATIONS = [(1, 0, 2, 3), (3, 2, 1, 0), (1, 2, 3, 0), (2, 3, 0, 1)]
 
@@ -61,7 +65,7 @@ def clean_groups(groups=60, spread=0.1, seed=0):
 
 
 def model_with(prototypes, encoder=None):
-    model = Model(encoder or nn.Identity(), Head(), Prototypes(DIMENSION, len(prototypes), 0.1), latent_dim=DIMENSION)
+    model = Model(encoder or nn.Identity(), Head(), Prototypes(DIMENSION, len(prototypes), 0.1))
     with torch.no_grad():
         model.prototypes.weight.copy_(prototypes)
     return model
@@ -72,8 +76,7 @@ def jitter(x, generator):
 
 
 def found_for(model, points, *, decode=False, restarts=20, seed=0):
-    naming = Naming(RULE, (0.5,), restarts, decode)
-    return align_prototypes(model, points, naming, jitter, torch.Generator().manual_seed(seed))
+    return align_prototypes(model, points, RULE, jitter, torch.Generator().manual_seed(seed), restarts, decode)
 
 
 def trainer_of(prototypes, points, *, moments=(0.5,), decode=False, iterations=8, average=0.9, log=None):
@@ -81,24 +84,35 @@ def trainer_of(prototypes, points, *, moments=(0.5,), decode=False, iterations=8
         name="stage2",
         iterations=iterations,
         batch_size=30,
-        terms={"constraint": (Weight(1.0), constraint_term(RULE))},
         optimiser=Optimiser(1e-3, (0.9, 0.999), 0, 1.0),
-        view_noise=0.02,
-        naming=Naming(RULE, moments, 20, decode),
+        density=NoDensity(),
+        terms={"constraint": Rule(weight=1.0).bind(CONTEXT)},
+        moves={"align": Align(moments=moments, restarts=20, decode=decode).bind(CONTEXT)},
+        view=View(noise=0.02),
         average=average,
     )
+    model = model_with(prototypes)
+    model.redraw_heads = lambda generator: None  # a try begins with these
     return Trainer(
-        model_with(prototypes),
+        model,
         points,
+        NoDensity(),
         [stage],
         Streams(0),
-        Box.around(points, 0.1),
         Fabric(accelerator="cpu", devices=1),
-        TrainerSettings(buffer=10, log_every=1),
+        TrainerSettings(log_every=1),
         (lambda record: None) if log is None else log.append,
         group_size=3,
         groups=len(points) // 3,
     )
+
+
+def align_now(trainer):
+    """The move, as the loop makes it, at the iteration that the trainer is at."""
+    leg = trainer.course.leg
+    moments = (trainer.state.iteration / leg.stage.iterations,)
+    now = leg.stage.moves["align"].model_copy(update={"moments": moments}).bind(CONTEXT)
+    trainer._make_moves(leg, replace(leg.stage, moves={"align": now}))
 
 
 @pytest.mark.parametrize("decode", [False, True])
@@ -216,7 +230,7 @@ def kept_beside(trainer):
     prototypes = trainer.model.prototypes.weight
     state = trainer.optimizer.state[prototypes]
     place = [p is prototypes for p in trainer.model.parameters()].index(True)
-    beside = {"exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"], "average": trainer.average[place]}
+    beside = {"exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"], "average": trainer.state.average[place]}
     for i, x in enumerate(beside.values()):
         x.copy_(torch.rand(x.shape, generator=torch.Generator().manual_seed(i)))
     return beside
@@ -238,7 +252,7 @@ def test_what_hangs_on_the_prototypes_is_permuted_with_them():
         if p is not trainer.model.prototypes.weight
     }
     log.clear()
-    trainer._align(trainer.legs[0])
+    align_now(trainer)
     back = torch.tensor(order).argsort()  # symbol d was row back[d]
     assert torch.equal(trainer.model.prototypes.weight, CENTRES)
     for name, x in beside.items():
@@ -263,7 +277,7 @@ def test_where_the_loss_would_not_drop_nothing_changes():
     with torch.no_grad():
         trainer.model.prototypes.weight.copy_(CENTRES)
     before, state = {name: x.clone() for name, x in beside.items()}, copy.deepcopy(trainer.model.state_dict())
-    trainer._align(trainer.legs[0])
+    align_now(trainer)
     assert all(torch.equal(x, before[name]) for name, x in beside.items())
     assert all(torch.equal(x, state[name]) for name, x in trainer.model.state_dict().items())
     assert log[-1]["prototypes"] == "kept"
@@ -278,8 +292,8 @@ def test_a_proposal_that_is_no_better_is_not_taken(monkeypatch, permutation, aft
     beside = kept_beside(trainer)
     before, state = {name: x.clone() for name, x in beside.items()}, copy.deepcopy(trainer.model.state_dict())
     proposal = Proposal("constraint", torch.randn(SYMBOLS, DIMENSION), permutation, 1.0, after)
-    monkeypatch.setattr("gedi.training.loop.align_prototypes", lambda *args: proposal)
-    trainer._align(trainer.legs[0])
+    monkeypatch.setattr("gedi.moves.align.align_prototypes", lambda *args: proposal)
+    align_now(trainer)
     assert all(torch.equal(x, before[name]) for name, x in beside.items())
     assert all(torch.equal(x, state[name]) for name, x in trainer.model.state_dict().items())
     assert log[-1]["prototypes"] == "kept"
@@ -292,7 +306,7 @@ def test_new_prototypes_begin_without_the_moments_of_the_old():
     beside = kept_beside(trainer)
     with torch.no_grad():
         trainer.model.prototypes.weight.copy_(mixed())
-    trainer._align(trainer.legs[0])
+    align_now(trainer)
     assert log[-1]["prototypes"] == "redrawn"
     assert beside["exp_avg"].abs().max() == beside["exp_avg_sq"].abs().max() == 0
     assert torch.equal(beside["average"], trainer.model.prototypes.weight)
@@ -312,8 +326,8 @@ def test_alignment_comes_before_the_step_at_its_moments():
 
 
 def test_a_moment_at_the_very_end_never_comes():
-    assert not any(Naming(RULE, (1.0,)).due(i, 10) for i in range(10))
-    assert [i for i in range(300) if Naming(RULE, (1 / 3, 1 / 2, 2 / 3)).due(i, 300)] == [100, 150, 200]
+    assert not any(Align(moments=(1.0,)).due(i, 10) for i in range(10))
+    assert [i for i in range(300) if Align(moments=(1 / 3, 1 / 2, 2 / 3)).due(i, 300)] == [100, 150, 200]
 
 
 def test_weights_that_are_not_finite_are_a_divergence_and_not_a_riddle():
@@ -325,9 +339,27 @@ def test_weights_that_are_not_finite_are_a_divergence_and_not_a_riddle():
         trainer.fit()
 
 
+def test_what_cannot_be_aligned_is_refused():
+    with pytest.raises(UserError, match=r"names clusters by a constraint, and there is none: see constraint\.rule"):
+        Align(moments=(0.5,)).bind(CONTEXT._replace(constraint=None))
+    points, _ = clean_groups()
+    linear = Model(nn.Identity(), Passthrough(), Classifier(DIMENSION, SYMBOLS))
+    with pytest.raises(UserError, match=r"the move align needs model\.head=prototypes"):
+        Align(moments=(0.5,)).bind(CONTEXT).propose(linear, points, len(points), jitter, torch.Generator())
+
+
+def test_only_the_points_in_groups_are_looked_at():
+    points, _ = clean_groups()
+    encoder, move = Counted(), Align(restarts=4, decode=False).bind(CONTEXT)
+    both = torch.cat([points, torch.full((50, DIMENSION), torch.nan)])
+    found = move.propose(model_with(CENTRES[[1, 0, 2, 3]], encoder), both, len(points), jitter, torch.Generator())
+    assert torch.equal(found.prototypes, CENTRES)
+    assert encoder.rows == 5 * len(points)
+
+
 SMALL = [
-    "data.triplets=20", "stage2.iterations=9", "stage2.batch_size=30", "constraint.restarts=4", "log_every=2",
-    "stage2.average=0.9", "sampling.buffer=40",
+    "data.triplets=20", "stage2.iterations=9", "stage2.batch_size=30", "stage2.moves.align.restarts=4", "log_every=2",
+    "stage2.average=0.9",
 ]  # fmt: skip
 
 
@@ -353,4 +385,4 @@ def test_a_run_with_alignments_that_is_stopped_and_loaded_ends_bit_for_bit_as_on
     ):
         assert torch.equal(a, b), name
     assert first_log + second_log == whole_log
-    assert whole.trainer.selection_losses == second.trainer.selection_losses
+    assert whole.trainer.course.selection_losses == second.trainer.course.selection_losses

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,17 +13,20 @@ from torch import nn
 
 from gedi import losses
 from gedi.config import override, parse
-from gedi.errors import DivergenceError
+from gedi.densities.none import NoDensity
+from gedi.errors import DivergenceError, UserError
+from gedi.fitting import prepare, train
+from gedi.moves.merge import Merge, merge_prototypes, some_of
 from gedi.nn import Model, Prototypes
+from gedi.objectives.agreement import Agreement
+from gedi.objectives.finer import Finer
+from gedi.objectives.objective import Context
 from gedi.presets import preset
 from gedi.random import Streams
-from gedi.runs import prepare, train
-from gedi.sampling import Box
-from gedi.training import Optimiser, Stage, Trainer, TrainerSettings, Weight, agreement_term, finer_term
-from gedi.training.merging import merge_prototypes, some_of
-from gedi.training.proposal import Proposal
+from gedi.training import Optimiser, Stage, Trainer, TrainerSettings, View
 
 FINER, GROUPS = 12, 3
+CONTEXT = Context(GROUPS, FINER, 0.1, finer=FINER)
 CENTRES = torch.eye(FINER)
 TRUTH = torch.tensor([2, 0, 1, 1, 0, 2, 0, 0, 1, 2, 1, 2])  # the group of each finer cluster
 MEMBERS = torch.stack([(y == TRUTH).nonzero()[:, 0] for y in range(GROUPS)])  # (3, 4)
@@ -53,7 +57,6 @@ def model_with(prototypes, finer=CENTRES, temperature=0.1):
         nn.Identity(),
         Head(),
         Prototypes(FINER, len(prototypes), temperature),
-        latent_dim=FINER,
         finer=Prototypes(FINER, len(finer), temperature),
     )
     with torch.no_grad():
@@ -144,7 +147,7 @@ def test_the_affinity_and_the_prototypes_are_what_the_formulas_say(monkeypatch, 
     finer = F.normalize(CENTRES + 0.3 * torch.randn(FINER, FINER), dim=1)
     model = model_with(MIXED, finer, temperature=0.3).eval()  # soft, so that every entry counts
     cut = Cut(told)
-    monkeypatch.setattr("gedi.training.merging.SpectralClustering", cut)
+    monkeypatch.setattr("gedi.moves.merge.SpectralClustering", cut)
     found = merged_for(model, points, seed=5)
 
     g = torch.Generator().manual_seed(5)
@@ -273,38 +276,37 @@ def test_merging_looks_at_three_thousand_points_or_all_there_are(g):
     assert torch.equal(some_of(10, again), few)
 
 
-@pytest.mark.parametrize(("after", "better"), [(2.0, False), (1.0, False), (1.0 - 1e-5, False), (0.99, True)])
-def test_a_proposal_improves_if_the_loss_drops_by_more_than_rounding(after, better):
-    proposal = Proposal("cluster", BEST, None, 1.0, after)
-    assert proposal.improves is better
-    assert proposal.record() == {
-        "cluster_before": 1.0, "cluster_after": after, "prototypes": "redrawn" if better else "kept",
-    }  # fmt: skip
-    assert proposal._replace(permutation=torch.arange(3)).record()["prototypes"] == ("renamed" if better else "kept")
-
-
 def trainer_of(prototypes, points, *, moments=(0.5,), iterations=8, average=0.9, log=None):
     stage = Stage(
         name="stage2",
         iterations=iterations,
         batch_size=40,
-        terms={"agreement": (Weight(1.0), agreement_term("noise")), "finer": (Weight(1.0), finer_term(4.0))},
         optimiser=Optimiser(1e-3, (0.9, 0.999), 0, 1.0),
-        view_noise=0.01,
-        augment=within_the_group,
-        merging=moments,
+        density=NoDensity(),
+        terms={"agreement": Agreement(weight=1.0).bind(CONTEXT), "finer": Finer(weight=1.0).bind(CONTEXT)},
+        moves={"merge": Merge(moments=moments).bind(CONTEXT)},
+        view=View(noise=0.01, augment=within_the_group),
         average=average,
     )
+    model = model_with(prototypes)
+    model.redraw_heads = lambda generator: None  # a try begins with these
     return Trainer(
-        model_with(prototypes),
+        model,
         points,
+        NoDensity(),
         [stage],
         Streams(0),
-        Box.around(points, 0.1),
         Fabric(accelerator="cpu", devices=1),
-        TrainerSettings(buffer=10, log_every=1),
+        TrainerSettings(log_every=1),
         (lambda record: None) if log is None else log.append,
     )
+
+
+def merge_now(trainer):
+    """The move, as the loop makes it, at the iteration that the trainer is at."""
+    leg = trainer.course.leg
+    now = Merge(moments=(trainer.state.iteration / leg.stage.iterations,)).bind(CONTEXT)
+    trainer._make_moves(leg, replace(leg.stage, moves={"merge": now}))
 
 
 def kept_beside(trainer):
@@ -313,7 +315,7 @@ def kept_beside(trainer):
     prototypes = trainer.model.prototypes.weight
     state = trainer.optimizer.state[prototypes]
     place = [p is prototypes for p in trainer.model.parameters()].index(True)
-    beside = {"exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"], "average": trainer.average[place]}
+    beside = {"exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"], "average": trainer.state.average[place]}
     for i, x in enumerate(beside.values()):
         x.copy_(0.1 + torch.rand(x.shape, generator=torch.Generator().manual_seed(i)))
     return beside
@@ -324,8 +326,8 @@ def everything_else(trainer):
     prototypes = trainer.model.prototypes.weight
     rest = [
         (p, average, *trainer.optimizer.state[p].values())
-        for p, average in zip(trainer.model.parameters(), trainer.average, strict=True)
-        if p is not prototypes and p in trainer.optimizer.state  # the energy's direction has no moments here
+        for p, average in zip(trainer.model.parameters(), trainer.state.average, strict=True)
+        if p is not prototypes and p in trainer.optimizer.state
     ]
     return [x.detach().clone() for part in rest for x in part]
 
@@ -340,7 +342,7 @@ def test_merged_prototypes_replace_the_old_and_all_that_was_kept_of_them():
     others = everything_else(trainer)
     assert len(others) > 4
     log.clear()
-    trainer._merge(trainer.legs[0])
+    merge_now(trainer)
     (record,) = log
     assert (record["event"], record["stage"], record["iteration"]) == ("merge", "stage2", 1)
     assert record["prototypes"] == "redrawn"
@@ -361,7 +363,7 @@ def test_where_the_loss_would_not_drop_nothing_changes():
     with torch.no_grad():
         trainer.model.prototypes.weight.copy_(BEST)
     before, state = {name: x.clone() for name, x in beside.items()}, copy.deepcopy(trainer.model.state_dict())
-    trainer._merge(trainer.legs[0])
+    merge_now(trainer)
     assert all(torch.equal(x, before[name]) for name, x in beside.items())
     assert all(torch.equal(x, state[name]) for name, x in trainer.model.state_dict().items())
     assert log[-1]["prototypes"] == "kept"
@@ -406,14 +408,28 @@ def test_a_model_says_of_finer_clusters_what_their_prototypes_say():
     before = model.finer.weight.clone()
     model.redraw_heads(torch.Generator().manual_seed(1))
     assert not torch.equal(model.finer.weight, before)
-    bare = Model(nn.Identity(), Head(), Prototypes(FINER, 3), latent_dim=FINER)
+    bare = Model(nn.Identity(), Head(), Prototypes(FINER, 3))
     assert bare.heads([points])[0].finer is None
+
+
+def test_without_finer_clusters_there_is_nothing_to_merge_from():
+    with pytest.raises(UserError, match=r"merged from finer ones, and the model has none: see model\.finer"):
+        Merge(moments=(0.5,)).bind(CONTEXT._replace(finer=0))
+
+
+def test_the_weight_of_the_balance_is_a_setting(g):
+    points, _ = points_of()
+    move = Merge(balance=3.0).bind(CONTEXT)
+    found = move.propose(model_with(MIXED), points, 0, within_the_group, g)
+    again = torch.Generator().manual_seed(0)
+    some = points[some_of(len(points), again)]
+    assert found.after == merge_prototypes(model_with(MIXED), some, within_the_group, again, 3.0).after
 
 
 SMALL = [
     "data.name=digits", "data.limit=100", "model.width=4", "model.latent=8", "model.projector=16", "model.embedding=8",
     "model.finer=14", "stage1.iterations=0", "stage2.iterations=10", "stage2.batch_size=25", "stage2.average=0.9",
-    "cluster.merge=[0.3,0.5,0.7]", "sampling.buffer=40", "log_every=2", "n_init=2",
+    "stage2.moves.merge.moments=[0.3,0.5,0.7]", "density.buffer=40", "log_every=2", "n_init=2",
 ]  # fmt: skip
 
 
@@ -451,4 +467,4 @@ def test_a_run_with_merging_that_is_stopped_and_loaded_ends_bit_for_bit_as_one_t
     ):
         assert torch.equal(a, b), name
     assert first_log + second_log == log
-    assert run.trainer.selection_losses == second.trainer.selection_losses
+    assert run.trainer.course.selection_losses == second.trainer.course.selection_losses

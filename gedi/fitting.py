@@ -1,0 +1,274 @@
+"""Fitting: points and settings become something learnt. The command line and everything else are faces of this."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from gedi.building import (
+    build_model,
+    build_stages,
+    cluster_loss_range,
+    context_of,
+    initial_distribution,
+    trainer_settings,
+)
+from gedi.config import Config, parse
+from gedi.data import Dataset, Scaling, StoredImages
+from gedi.densities.density import Place
+from gedi.devices import make_fabric
+from gedi.errors import UserError
+from gedi.fitted import Fitted, as_points
+from gedi.footprint import check_data, check_training
+from gedi.judge import judge
+from gedi.logic import Constraint
+from gedi.measures.measure import Trained
+from gedi.measuring import kept_points, measured
+from gedi.methods import with_method
+from gedi.nn.compiled import compile_encoder
+from gedi.presets import check_preset, completed, preset
+from gedi.processes import Processes
+from gedi.random import Streams
+from gedi.rules import build_constraint, check_constraint
+from gedi.sampling import Box
+from gedi.settings import merge
+from gedi.sources import data_box, load_data, pixels_of
+from gedi.trained import check_method
+from gedi.training import Trainer
+
+# A state is handed over when either is over.
+CHECKPOINT_EVERY = 500  # iterations
+CHECKPOINT_SECONDS = 60.0
+FIRST_CHECKPOINT_SECONDS = 5.0  # the first one comes early, and each waits twice as long as the one before
+_PATIENCE = 0.5  # seconds that someone who asks the training to stop may have to wait
+Record = dict[str, Any]
+
+
+class Stopped(KeyboardInterrupt):
+    """The training was asked to stop, and has handed over its state to go on from."""
+
+
+def fit(
+    points: Any,
+    config: Config | Mapping[str, Any] | str | None = None,
+    *,
+    clusters: int | None = None,
+    constraint: Constraint | None = None,
+    encoder: nn.Module | None = None,
+    fabric: Fabric | None = None,
+    on_log: Callable[[Record], None] = lambda record: None,
+) -> Fitted:
+    """Learn from points in memory; nothing is written, no part is held out.
+
+    Args:
+        points: rows (n, d), images (n, c, h, w) as bytes or in [0, 1], or a :class:`~gedi.data.Dataset`. Rows are
+            centred and scaled inside, and what comes out is in the units that went in.
+        config: settings, the name of a preset, or plain data laid over one; None is the toy recipe.
+        clusters: how many to look for, if the settings do not say.
+        constraint: what is known of groups of points, as large as it has variables; all points come in groups.
+        encoder: a module of your own (n, *shape) -> (n, h).
+        fabric: device, precision and processes; see :func:`gedi.devices.make_fabric`.
+        on_log: takes a record of figures now and then.
+
+    Example:
+        >>> import torch
+        >>> x = torch.cat([torch.randn(100, 2), torch.randn(100, 2) + 9])
+        >>> short = {"stage1": {"iterations": 20}, "stage2": {"iterations": 20}, "walk": {"steps": 2}, "n_init": 1}
+        >>> fitted = fit(x, short, clusters=2)
+        >>> fitted.predict(x).shape, fitted.log_density(x[:3]).shape
+        (torch.Size([200]), torch.Size([3]))
+    """
+    settings = _settings(config, clusters)
+    data = points if isinstance(points, Dataset) else _dataset(points, settings, constraint)
+    prepared = prepare(settings, fabric=fabric, data=data, constraint=constraint, encoder=encoder)
+    trainer, interventions = prepared.trainer, [0]
+
+    def log(record: Record) -> None:
+        interventions[0] += record.get("event") == "guard"
+        on_log(record)
+
+    trainer.on_log = log
+    with trainer.processes.watched():
+        train(prepared)
+    metrics, _ = measured_run(prepared)
+    return Fitted.of(prepared, judge_prepared(prepared, metrics, interventions[0]))
+
+
+def _settings(config: Config | Mapping[str, Any] | str | None, clusters: int | None) -> Config:
+    if isinstance(config, Config):
+        settings: Mapping[str, Any] = config.model_dump()
+    elif isinstance(config, str):
+        settings = preset(config)
+    elif config is None or isinstance(config, Mapping):
+        settings = completed(config or {})
+    else:
+        raise UserError(f"config must be settings or the name of a preset, got {type(config).__name__}")
+    return parse(settings if clusters is None else merge(settings, {"model": {"clusters": clusters}}))
+
+
+def _dataset(points: Any, config: Config, constraint: Constraint | None) -> Dataset:
+    """Points of one's own, all to learn from; they are judged on themselves."""
+    given = as_points(points)
+    size = 1 if constraint is None else len(constraint.domains)
+    if len(given) % size:
+        raise UserError(f"points must come in groups of {size}, as the constraint has variables, got {len(given)}")
+    inputs = pixels_of(config.data) if given.dim() == 4 else Scaling.of(given)
+    x = StoredImages(given, inputs) if given.dim() == 4 else inputs(given)  # type: ignore[arg-type]
+    groups = len(given) // size if size > 1 else 0
+    return Dataset("points", x, x, group_size=size, groups=groups, inputs=inputs)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A training that could start: everything given has been read and checked, nothing has been written."""
+
+    config: Config
+    method_config: Config  # with the method's changes applied
+    data: Dataset
+    box: Box
+    streams: Streams
+    trainer: Trainer
+    constraint: Constraint | None
+    clusters: int
+    own_encoder: bool
+
+
+def prepare(
+    config: Config,
+    *,
+    fabric: Fabric | None = None,
+    compiled: bool = False,
+    data_dir: str | Path | None = None,
+    data: Dataset | None = None,
+    constraint: Constraint | None = None,
+    encoder: nn.Module | None = None,
+) -> Prepared:
+    """Read the data, build the model and its trainer. The whole run follows from the config's seed.
+
+    Args:
+        config: the settings.
+        fabric: device, precision and processes; see :func:`gedi.devices.make_fabric`. It is launched here, once
+            everything given has been checked. None is this process on the CPU.
+        compiled: compile the encoders with ``torch.compile`` where that works; see docs/speed.md for where it pays.
+        data_dir: where image files are looked for first.
+        data: points of your own in place of those the config names.
+        constraint: one of your own in place of the one the config names.
+        encoder: a module of your own (n, *shape) -> (n, h) in place of the one the config names. It should have no
+            batch norm: an image's energy must not depend on its neighbours.
+    """
+    check_preset(config.preset)
+    check_method(config)
+    method_config = with_method(config)
+    streams = Streams(config.seed)
+    if data is None:
+        check_data(config)
+        data = load_data(config, streams, data_dir)
+    clusters = config.model.clusters or data.clusters
+    if clusters is None:
+        raise UserError("data without labels need model.clusters, the number of clusters to find")
+    if clusters < 2:
+        raise UserError(
+            f"there must be at least 2 clusters to find, got labels of {clusters} class: set model.clusters"
+        )
+    check_training(method_config, data.train.shape[1:], len(data.train), clusters)
+    # for the figures a rule counts even where the method does without it
+    constraint = constraint or build_constraint(config.constraint, clusters)
+    if constraint is not None:
+        check_constraint(constraint, clusters, data.group_size, data.groups)
+    fabric = make_fabric() if fabric is None else fabric
+    fabric.launch()
+    box = data_box(config, data)
+    on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
+    train_points = fabric.to_device(data.train)
+    initial = initial_distribution(method_config, train_points, on_device)
+    model = build_model(method_config, data.train.shape[1:], clusters, streams, encoder)
+    if compiled:
+        for part in (model.encoder, getattr(model.density, "encoder", None)):
+            if part is not None:
+                compile_encoder(part, data.train.shape[1:])
+    processes = Processes(fabric.global_rank, fabric.world_size)
+    density = method_config.density.bind(Place(on_device, initial, processes))
+    context = context_of(method_config, clusters, constraint, data.train_labels is not None)
+    stages = build_stages(method_config, density, context)
+    trainer = Trainer(
+        model,
+        train_points,
+        density,
+        stages,
+        Streams(config.seed, fabric.device),
+        fabric,
+        trainer_settings(method_config, stages),
+        group_size=data.group_size,
+        groups=data.groups,
+        labels=fabric.to_device(data.train_labels) if any(stage.looks_at_labels for stage in stages) else None,
+    )
+    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, encoder is not None)
+
+
+def train(
+    prepared: Prepared,
+    checkpoint: Callable[[Record], None] = lambda state: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Train to the end, handing over the trainer's state now and then; where it is handed over changes no bit.
+
+    Args:
+        prepared: the run.
+        checkpoint: takes the state.
+        stop: asked about twice a second; once true, the state is handed over and :class:`Stopped` raised.
+    """
+    trainer, processes = prepared.trainer, prepared.trainer.processes
+    few, since, saved = 1, 0, time.monotonic()  # iterations until the next look, and since the last checkpoint
+    wait = FIRST_CHECKPOINT_SECONDS
+    while not trainer.course.over:
+        began = time.monotonic()
+        few = min(few, CHECKPOINT_EVERY - since)
+        trainer.fit(stop_after=few)
+        now = time.monotonic()
+        since += few
+        few = max(1, min(2 * few, int(few * _PATIENCE / max(now - began, 1e-6))))
+        due = since >= CHECKPOINT_EVERY or now - saved >= min(wait, CHECKPOINT_SECONDS)
+        # the first process's clock counts, and who asks any of them to stop asks all
+        everyone = processes.of_all((few, due, stop()))
+        (few, due, _), stopped = everyone[0], any(asked for _, _, asked in everyone)
+        if stopped or due or trainer.course.over:
+            state = trainer.state_dict()
+            processes.of_first(partial(checkpoint, state))
+            since, saved, wait = 0, time.monotonic(), 2 * wait
+        if stopped:
+            raise Stopped
+    trainer.finish()
+
+
+def measured_run(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
+    """Every figure of a trained run, and the points behind them for pictures."""
+    trained = Trained(
+        prepared.trainer.model,
+        prepared.method_config,
+        prepared.trainer.density,
+        prepared.data,
+        prepared.box,
+        prepared.streams,
+        prepared.constraint,
+        prepared.trainer.samples,
+    )
+    return measured(trained), kept_points(trained)
+
+
+def judge_prepared(prepared: Prepared, metrics: Record, interventions: int) -> Record:
+    """What the training knows of itself without labels: see :mod:`gedi.judge`."""
+    return judge(
+        prepared.method_config,
+        metrics,
+        clusters=prepared.clusters,
+        test_points=len(prepared.data.test),
+        selection_losses=prepared.trainer.course.selection_losses,
+        loss_range=cluster_loss_range([leg.stage for leg in prepared.trainer.course.legs]),
+        interventions=interventions,
+        constraint=prepared.constraint,
+    )
