@@ -182,11 +182,6 @@ def presets(
     parts: Annotated[bool, typer.Option("--parts", help="which parts of the method each preset uses")] = False,
 ) -> None:
     """List the presets, or show one in full."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from gedi.config import parse, to_yaml
-
     if parts and name is not None:
         raise UserError(f"--parts is of all presets: leave out {name!r}, or leave out --parts to show it in full")
     if parts:
@@ -195,17 +190,17 @@ def presets(
         print(parts_table())
         return
     if name is not None:
+        from gedi.config import parse, to_yaml
+
         print(to_yaml(parse(preset(name))), end="")
         return
+    from rich.console import Console
+    from rich.table import Table
+
     listing = Table("preset", "data", "stages", "tries")
-    for known in PRESETS:
-        config = parse(preset(known))
-        listing.add_row(
-            known,
-            config.data.name,
-            ", ".join(f"{stage.iterations} it" for stage in config.stages.values()),
-            f"up to {config.n_init}",
-        )
+    for known, given in PRESETS.items():  # what they say themselves: complete ones would take the parts' imports
+        stages = [f"{given[key]['iterations']} it" for key in sorted(given) if key.startswith("stage")]
+        listing.add_row(known, given["data"]["name"], ", ".join(stages), f"up to {given['n_init']}")
     Console().print(listing)
 
 

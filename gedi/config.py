@@ -356,13 +356,21 @@ def parse(settings: Mapping[str, Any]) -> Config:
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
     for name, stage in config.stages.items():
-        kind, terms = config.density.kind, config.density.terms
-        wrong = [term for term in stage.density if term not in terms]
-        if wrong and not terms:
-            raise UserError(f"density.kind={kind} has no terms to weigh: leave them out with {name}.density=null")
-        if wrong:
-            raise unknown(f"term of density.kind={kind} in {name}.density", wrong[0], terms)
+        _check_density_weights(name, stage, config.density)
     return config
+
+
+def _check_density_weights(name: str, stage: StageConfig, density: Density) -> None:
+    """Weights are of terms that the density has; those of another kind may be 0."""
+    elsewhere = {term for kind in kinds("gedi.densities", Density).values() for term in kind.terms}
+    for term, weight in stage.density.items():
+        if term in density.terms or (weight == 0 and term in elsewhere):
+            continue
+        if not density.terms:
+            raise UserError(
+                f"density.kind={density.kind} has no terms to weigh: leave them out with {name}.density=null"
+            )
+        raise unknown(f"term of density.kind={density.kind} in {name}.density", term, density.terms)
 
 
 def _whole(settings: Mapping[str, Any]) -> Settings:

@@ -21,7 +21,7 @@ from gedi.fitted import Fitted
 from gedi.methods import has_density, method_of, with_method
 from gedi.processes import Processes
 from gedi.random import Streams
-from gedi.renamed import VERSION_KEY, written_by_0_1
+from gedi.renamed import written_by_0_1
 from gedi.run_files import (
     Evaluation,
     Fingerprint,
@@ -165,9 +165,10 @@ class RunDirectory:
     def fitted(self, encoder: nn.Module | None = None) -> Fitted:
         """What the run has learnt; one with an encoder of your own wants one like it again."""
         found = Fitted.load(self.path / "model", encoder)
-        # methods of 0.1 wrote other settings for the same training
-        own = load_settings(self.path / "config.yaml") if (self.path / "config.yaml").is_file() else {}
-        if VERSION_KEY in own and found.config != with_method(parse(own)):
+        own = load_settings(self.path / "config.yaml") if (self.path / "config.yaml").is_file() else None
+        # what a method changed, 0.1 wrote down otherwise
+        comparable = own is not None and (found.config.method == "gedi" or not written_by_0_1(own))
+        if comparable and found.config != with_method(self.config()):
             refuse(self.path / "model" / "config.json", "its settings are not those of config.yaml")
         found.verdict = self.results().get("verdict") if (self.path / "results.json").is_file() else None
         return found

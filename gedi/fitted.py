@@ -20,7 +20,7 @@ from gedi.footprint import check_training
 from gedi.methods import has_clusters, has_density
 from gedi.nn import Model
 from gedi.random import Streams
-from gedi.renamed import VERSION, renamed_tensors
+from gedi.renamed import VERSION, VERSION_KEY, renamed_tensors
 from gedi.run_files import Shape, checksum_of, read_json, read_tensors, refuse
 from gedi.sampling import Box
 from gedi.score import score
@@ -116,7 +116,7 @@ class Fitted:
         content = save({name: x.contiguous() for name, x in self.model.state_dict().items()})
         write_whole(folder / WEIGHTS, content)
         about = {
-            "version": VERSION,
+            VERSION_KEY: VERSION,
             "shape": list(self.shape),
             "clusters": self.clusters,
             "low": self.box.low.tolist(),
@@ -227,25 +227,47 @@ def _tensor_of(points: Any) -> Tensor:
 
 
 def _built(about: Record, encoder: nn.Module | None) -> Fitted:
-    config, shape, clusters = parse(about["config"]), tuple(about["shape"]), about["clusters"]
+    version = {VERSION_KEY: about[VERSION_KEY]} if VERSION_KEY in about else {}
+    config, shape, clusters = parse({**about["config"], **version}), tuple(about["shape"]), about["clusters"]
     box = Box(torch.tensor(about["low"]), torch.tensor(about["high"]))
     if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low <= box.high).all():
         raise UserError(f"low and high must be the ends of a box of shape {shape}")
     check_training(config, shape, 1, clusters)
     model = build_model(config, shape, clusters, Streams(0), encoder)
     own, verdict = bool(about.get("own_encoder")), about.get("verdict")
-    return Fitted(config, model, _read(about.get("inputs")), shape, clusters, box, own_encoder=own, verdict=verdict)
+    inputs = _inputs_of_0_1(config, shape) if about.get("inputs") is None else _read(about["inputs"])
+    return Fitted(config, model, inputs, shape, clusters, box, own_encoder=own, verdict=verdict)
 
 
-def _written(inputs: Inputs) -> Record:
+class _Forgotten(Scaling):
+    """Of rows of a table in 0.1, which scaled them and did not keep how."""
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Refused."""
+        raise UserError("this model is of gedi 0.1, which did not keep the scale of a table's rows: train it again")
+
+    def back(self, points: Tensor) -> Tensor:
+        """Refused."""
+        return self(points)
+
+
+def _inputs_of_0_1(config: Config, shape: tuple[int, ...]) -> Inputs:
+    """What 0.1 did not keep beside a model, as far as its settings tell."""
+    d = config.data
+    if len(shape) == 3:
+        return Pixels(d.pad, d.channels, d.mean, d.std)
+    return _Forgotten() if d.name in ("file", "shards") else Scaling()
+
+
+def _written(inputs: Inputs) -> Record | None:
+    if isinstance(inputs, _Forgotten):
+        return None
     if isinstance(inputs, Pixels):
         return {"pad": inputs.pad, "channels": inputs.channels, "mean": inputs.mean, "std": inputs.std}
     return {"centre": None if inputs.centre is None else inputs.centre.tolist(), "spread": inputs.spread}
 
 
-def _read(written: Record | None) -> Inputs:
-    if written is None:  # 0.1 kept none
-        return Scaling()
+def _read(written: Record) -> Inputs:
     if "spread" in written:
         centre = written["centre"]
         return Scaling(None if centre is None else torch.tensor(centre), float(written["spread"]))

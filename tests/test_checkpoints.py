@@ -23,7 +23,7 @@ from gedi.runs import execute
 
 TINY = [
     *("data.n_train=200", "data.n_test=50", "stage1.iterations=8", "stage2.iterations=7", "walk.steps=2"),
-    *("sampling.buffer=200", "sampling.steps=2", "log_every=2", "n_init=2", "good_enough=0"),
+    *("density.buffer=200", "density.steps=2", "log_every=2", "n_init=2", "good_enough=0"),
 ]
 OPTIONS = [word for setting in TINY for word in ("--set", setting)]
 
@@ -256,6 +256,10 @@ def weights(run):
     return torch.cat([x.flatten() for x in run.trainer.model.state_dict().values()])
 
 
+def chains(run):
+    return run.trainer.state.density["chains"].rows
+
+
 @pytest.mark.parametrize(("every", "seconds", "patience"), [(1, 60, 0.5), (3, 60, 0.5), (500, 0, 0), (500, 60, 1e9)])
 def test_where_the_training_pauses_changes_no_bit(monkeypatch, every, seconds, patience):
     whole = tiny()
@@ -265,9 +269,9 @@ def test_where_the_training_pauses_changes_no_bit(monkeypatch, every, seconds, p
     monkeypatch.setattr("gedi.runs._PATIENCE", patience)
     places = []
     paused = tiny()
-    train(paused, lambda state: places.append((state["leg"], state["iteration"])))
+    train(paused, lambda state: places.append((state["course"]["at"], state["state"]["iteration"])))
     assert torch.equal(weights(whole), weights(paused))
-    assert torch.equal(whole.trainer.buffer.chains, paused.trainer.buffer.chains)
+    assert torch.equal(chains(whole), chains(paused))
     steps = [(0, k) for k in range(1, 8)] + [(leg, k) for leg in (1, 2) for k in range(7)] + [(3, 0)]  # 8 + 7 + 7
     expected = {1: steps, 3: [*steps[2::3], steps[-1]], 500: steps if seconds == 0 else steps[-1:]}
     assert places == expected[every]
@@ -280,7 +284,7 @@ def test_a_training_asked_to_stop_hands_over_its_state_and_can_go_on():
     with pytest.raises(Stopped):
         train(tiny(), states.append, stop=lambda: True)
     (state,) = states
-    assert (state["leg"], state["iteration"]) == (0, 1)
+    assert (state["course"]["at"], state["state"]["iteration"]) == (0, 1)
     rest = tiny()
     rest.trainer.load_state_dict(state)
     train(rest)

@@ -14,7 +14,7 @@ from gedi.directory import RunDirectory
 
 TINY = [
     *("--set", "data.n_train=300", "--set", "data.n_test=100", "--set", "stage1.iterations=20"),
-    *("--set", "stage2.iterations=20", "--set", "walk.steps=5", "--set", "sampling.buffer=500"),
+    *("--set", "stage2.iterations=20", "--set", "walk.steps=5", "--set", "density.buffer=500"),
     *("--set", "log_every=5", "--set", "n_init=1"),
 ]
 
@@ -52,7 +52,7 @@ def test_a_run_leaves_everything_the_design_names(gedi, tmp_path):
     assert "report.html" in out
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["iteration"] for line in lines] == [5, 10, 15, 20] * 2
-    assert {"cluster_walk", "generative", "denoising", "acceptance"} <= set(lines[-1])
+    assert {"swapped_walk", "generative", "denoising", "acceptance"} <= set(lines[-1])
     page = (tmp_path / "run" / "report.html").read_text()
     assert "data:image/png;base64" in page
     assert "http" not in page.replace("http-equiv", "")
@@ -71,10 +71,11 @@ def test_a_run_can_be_run_again_from_its_own_config(gedi, tmp_path):
 def test_the_saved_model_says_what_the_run_said(gedi, tmp_path):
     gedi("run", "moons", "--out", tmp_path / "run", *TINY)
     run = RunDirectory.open(tmp_path / "run")
-    model, box = run.load_model()
+    fitted = run.fitted()
+    model, box = fitted.model, fitted.box
     x = box.sample(50, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        again = RunDirectory.open(tmp_path / "run").load_model()[0]
+        again = RunDirectory.open(tmp_path / "run").fitted().model
         assert torch.equal(model(x).logits, again(x).logits)
 
 
@@ -227,7 +228,7 @@ def test_resume_with_other_settings_is_refused(gedi, tmp_path):
 
 
 def test_a_training_that_diverges_ends_with_code_3_and_its_cause(gedi, tmp_path):
-    hostile = ("--set", "stage1.learning_rate=1e30", "--set", "sampling.metropolis=false")
+    hostile = ("--set", "stage1.learning_rate=1e30", "--set", "density.metropolis=false")
     code, _, err = gedi("run", "circles", "--out", tmp_path / "run", *TINY, *hostile)
     assert code == 3
     assert "diverged" in err

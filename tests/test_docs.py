@@ -9,9 +9,9 @@ import typer
 
 from gedi import cli
 from gedi.evaluating import PARTS
-from gedi.parts import check_method
 from gedi.presets import preset
 from gedi.tables import TABLES
+from gedi.trained import check_method
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]

@@ -124,7 +124,7 @@ def test_no_arguments_show_the_help(monkeypatch, capsys):
 
 TINY = [
     *("data.n_train=300", "data.n_test=100", "stage1.iterations=20", "stage2.iterations=20", "walk.steps=5"),
-    *("sampling.buffer=500", "n_init=1"),
+    *("density.buffer=500", "n_init=1"),
 ]
 OPTIONS = [word for setting in TINY for word in ("--set", setting)]
 

@@ -17,12 +17,12 @@ from gedi.directory import RunDirectory
 RUNS = {
     "toy": [
         *("moons", "data.n_train=200", "data.n_test=50", "stage1.iterations=40", "stage2.iterations=40"),
-        *("walk.steps=2", "sampling.buffer=200", "log_every=2", "n_init=2", "good_enough=0"),
+        *("walk.steps=2", "density.buffer=200", "log_every=2", "n_init=2", "good_enough=0"),
     ],
     "images": [
         *("digits", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8"),
         *("stage1.iterations=40", "stage1.batch_size=8", "stage2.iterations=40", "stage2.batch_size=32"),
-        *("sampling.buffer=64", "sampling.chains=8", "sampling.steps=2", "log_every=2"),
+        *("density.buffer=64", "density.chains=8", "density.steps=2", "log_every=2"),
     ],
 }
 
@@ -154,7 +154,7 @@ def test_signals_write_a_checkpoint_and_say_how_to_go_on(whole, tmp_path):
         assert said.endswith(" --resume")
         directory = RunDirectory.open(run.path)
         state = directory.load_checkpoint()
-        assert (state["leg"], state["iteration"]) != (0, 0)
+        assert (state["course"]["at"], state["state"]["iteration"]) != (0, 0)
         assert state["logged"] == len(directory.metrics())  # not one iteration is lost
     assert run.finish(run.start()) == 0, run.output.read_text()
     assert run.learnt() == whole("toy")[0]

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import torch
 
+from gedi.building import build_stages, cluster_loss_range, context_of
 from gedi.config import override, parse
 from gedi.data import SHAPES, Dataset
+from gedi.densities.density import Place
 from gedi.directory import RunDirectory
 from gedi.fitting import prepare
 from gedi.judge import judge
 from gedi.presets import preset
 from gedi.runs import execute
+from gedi.sampling import Box
 
-SHORT = ("n_init=1", "sampling.buffer=500", "walk.steps=60", "stage1.iterations=150", "stage2.iterations=100")
+SHORT = ("n_init=1", "density.buffer=500", "walk.steps=60", "stage1.iterations=150", "stage2.iterations=100")
 
 
 def verdict_of(folder, data, *settings, name="moons"):
@@ -52,27 +55,37 @@ def test_labels_take_no_part(tmp_path):
     assert {"loss_left", "walks_connect", "sample_1nn", "mmd_over_null"} <= found[0]["checks"].keys()
 
 
+def moons():
+    """The recipe, and what its loss can be."""
+    config, box = parse(preset("moons")), Box(-torch.ones(2), torch.ones(2))
+    stages = build_stages(config, config.density.bind(Place(box, box)), context_of(config, 2, None))
+    return config, cluster_loss_range(stages)
+
+
 def test_a_figure_found_by_labels_changes_nothing():
-    config = parse(preset("moons"))
+    config, loss_range = moons()
     known = {"clusters_used": 2, "mean_confidence": 0.99, "walks_connect": 1.0, "walks_leave": 0.0, "sample_1nn": 0.5}
     by_labels = {"nmi": 0.0, "ami": 0.0, "ari": 0.0, "accuracy": 0.5, "walk_crossing": 1.0, "kl": 9.0}
     options = {"clusters": 2, "test_points": 500, "selection_losses": [0.001], "interventions": 0}
+    options["loss_range"] = loss_range
     assert judge(config, known, **options) == judge(config, known | by_labels, **options)
     assert judge(config, known, **options)["word"] == "trusted"
 
 
 def test_the_loss_is_measured_between_a_perfect_clustering_and_none():
-    config = parse(preset("moons"))
+    config, loss_range = moons()
     known = {"clusters_used": 2, "mean_confidence": 0.99}
 
-    def left(*losses):
-        found = judge(config, known, clusters=2, test_points=500, selection_losses=losses, interventions=0)
+    def left(*losses, loss_range=loss_range):
+        options = {"clusters": 2, "test_points": 500, "interventions": 0}
+        found = judge(config, known, selection_losses=losses, loss_range=loss_range, **options)
         return found["checks"].get("loss_left", {}).get("value")
 
     assert left(0.00009) == pytest.approx(0, abs=1e-4)
     assert left(2 * np.log(2)) == pytest.approx(1)
     assert left(float("inf"), np.log(2)) == pytest.approx(0.5, abs=1e-3)  # a try that was given up does not count
     assert left() is None
+    assert left(0.1, loss_range=None) is None
 
 
 @pytest.mark.parametrize("seed", [200, 201])
@@ -120,7 +133,7 @@ def test_samples_far_from_the_data_are_said(tmp_path):
 
 def test_samples_nearer_than_chance_allows_speak_against_nothing():
     config, known = parse(preset("moons")), {"clusters_used": 2, "mean_confidence": 0.99}
-    options = {"clusters": 2, "test_points": 500, "selection_losses": [], "interventions": 0}
+    options = {"clusters": 2, "test_points": 500, "selection_losses": [], "loss_range": None, "interventions": 0}
 
     def over(mmd2, null):
         found = judge(config, known | {"sample_mmd2": mmd2, "sample_mmd2_null95": null}, **options)

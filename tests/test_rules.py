@@ -7,8 +7,9 @@ import pytest
 from gedi.config import ConstraintConfig
 from gedi.errors import UserError
 from gedi.logic import Constraint, sums_to
+from gedi.objectives.constraint import Rule
+from gedi.objectives.objective import Context
 from gedi.rules import build_constraint, check_constraint
-from gedi.training import constraint_term
 
 PROGRAM = """
 nn(net,[X],Y,[0,1,2,3]) :: digit(X,Y).
@@ -77,8 +78,8 @@ def test_a_program_with_several_queries_needs_one_of_them(tmp_path):
 def test_a_training_term_needs_one_query_too():
     several = Constraint.from_problog(PROGRAM, ["adds(a,b,c)", "adds(b,c,a)"])
     with pytest.raises(UserError, match="training needs one query"):
-        constraint_term(several)
-    constraint_term(several["adds(a,b,c)"])
+        Rule(weight=1).bind(Context(3, 8, 0.1, constraint=several))
+    Rule(weight=1).bind(Context(3, 8, 0.1, constraint=several["adds(a,b,c)"]))
 
 
 def test_a_program_that_is_no_text_is_refused(tmp_path):

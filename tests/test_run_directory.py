@@ -25,8 +25,8 @@ from gedi.training.restoring import refuse_misfit
 
 TINY = [
     *("data.n_train=60", "data.n_test=20", "stage1.iterations=6", "stage2.iterations=6", "walk.steps=1"),
-    *("stage1.batch_size=20", "stage2.batch_size=20", "sampling.buffer=20", "sampling.chains=10"),
-    *("sampling.steps=1", "log_every=1", "n_init=2", "good_enough=0", "model.hidden=[8]"),
+    *("stage1.batch_size=20", "stage2.batch_size=20", "density.buffer=20", "density.chains=10"),
+    *("density.steps=1", "log_every=1", "n_init=2", "good_enough=0", "model.hidden=[8]"),
 ]
 OPTIONS = [word for setting in TINY for word in ("--set", setting)]
 
@@ -233,21 +233,42 @@ def drop(state, name):
     del state[name]
 
 
+def weights(state):
+    return state["state"]["model"]
+
+
+def moments(state):
+    return state["state"]["optimizer"]["state"]
+
+
+def streams(state):
+    return state["streams"]["shared"]
+
+
+def moved(state, x):
+    """Other chains, in the form that they are kept in."""
+    kept = state["state"]["density"]["chains"]
+    kept[next(iter(kept))] = x
+
+
 DAMAGES = {
     "lacks a part": lambda state: drop(state, "batches"),
     "settings of text": lambda state: state.update(config="circles"),
     "other settings": lambda state: state["config"].update(seed=5),
-    "weights of another shape": lambda state: state["model"].update({min(state["model"]): torch.zeros(3)}),
-    "a weight too few": lambda state: drop(state["model"], min(state["model"])),
-    "chains of another shape": lambda state: state.update(chains=torch.zeros(20, 3)),
-    "chains of text": lambda state: state.update(chains="chains"),
-    "an iteration of text": lambda state: state.update(iteration="many"),
-    "a leg that is not there": lambda state: state.update(leg=50),
-    "moments of another shape": lambda state: state["optimizer"]["state"][0].update(exp_avg=torch.zeros(1)),
-    "a stream of three bytes": lambda state: state["streams"].update(batch=torch.zeros(3, dtype=torch.uint8)),
+    "weights of another shape": lambda state: weights(state).update({min(weights(state)): torch.zeros(3)}),
+    "a weight too few": lambda state: drop(weights(state), min(weights(state))),
+    "no chains": lambda state: state["state"].update(density=None),
+    "chains of another shape": lambda state: moved(state, torch.zeros(20, 3)),
+    "chains of text": lambda state: moved(state, "chains"),
+    "an iteration of text": lambda state: state["state"].update(iteration="many"),
+    "a leg that is not there": lambda state: state["course"].update(at=50),
+    "a leg that may not have begun": lambda state: state["course"].update(begun=None),
+    "moments of another shape": lambda state: moments(state)[0].update(exp_avg=torch.zeros(1)),
+    "a stream of three bytes": lambda state: streams(state).update(batch=torch.zeros(3, dtype=torch.uint8)),
+    "walks of text": lambda state: state.update(walks="walks"),
     "points that are not there": lambda state: state["batches"].update(order=torch.full((60,), 60)),
     "no guard": lambda state: state.update(guard=None),
-    "averages of nothing": lambda state: state.update(average=[None]),
+    "averages of nothing": lambda state: state["state"].update(average=[None]),
 }
 
 
@@ -306,7 +327,7 @@ def test_a_step_of_a_minute_is_followed_by_a_checkpoint(monkeypatch):
         step(leg)
 
     prepared.trainer.step = slow
-    train(prepared, lambda state: places.append((state["leg"], state["iteration"])))
+    train(prepared, lambda state: places.append((state["course"]["at"], state["state"]["iteration"])))
     assert len(places) == 6 + 2 * 6
 
 

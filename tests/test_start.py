@@ -15,12 +15,15 @@ import torch
 import gedi
 from gedi import cli
 from gedi.bench import SUBJECTS, subject
-from gedi.config import METHODS, KnownImages, Shape
+from gedi.config import override, parse
 from gedi.data import CATALOGUE, SHAPES
-from gedi.methods import CHANGES
-from gedi.presets import PRESETS
+from gedi.errors import UserError
+from gedi.methods import METHODS
+from gedi.names import KnownImages, Shape
+from gedi.presets import PRESETS, preset
 from gedi.tables import TABLES
 
+EPSILONS = ("epsilon_start", "epsilon")
 HEAVY = {"torch", "scipy", "sklearn", "matplotlib", "problog", "pysdd", "lightning_fabric", "kornia", "torchmetrics"}
 
 
@@ -42,7 +45,7 @@ def imported(*words):
     "words",
     [
         *(["--help"], ["--version"], ["run", "--help"], ["table", "--help"], ["evaluate", "--help"]),
-        *(["data", "get", "--help"], ["bench", "--help"], ["presets"], ["presets", "circles"]),
+        *(["data", "get", "--help"], ["bench", "--help"], ["presets"]),
     ],
     ids=" ".join,
 )
@@ -88,7 +91,11 @@ def test_the_version_is_that_of_the_package_and_what_it_stands_on(monkeypatch, c
 def test_names_that_are_told_before_the_imports_are_those_that_work():
     assert get_args(Shape) == tuple(SHAPES)
     assert get_args(KnownImages) == tuple(CATALOGUE)
-    assert set(METHODS) == set(CHANGES)
+    for method in METHODS:
+        assert parse({"method": method}).method == method
+    for name, given in PRESETS.items():  # what a listing shows is what a run does
+        config = parse(preset(name))
+        assert (given["data"]["name"], given["n_init"]) == (config.data.name, config.n_init)
     assert all(callable(subject(name)) for name in SUBJECTS)
 
 
@@ -107,6 +114,14 @@ def test_names_that_are_told_before_the_imports_are_those_that_work():
         ("gedi run circles --set walk.ste", ["walk.steps="]),
         ("gedi run circles --set method=no-nf-", ["method=no-nf-no-train-1", "method=no-nf-2-enc"]),
         ("gedi run circles --set augment.flip=", ["augment.flip=true", "augment.flip=false"]),
+        ("gedi run circles --set density.st", ["density.steps=", "density.step_size="]),
+        ("gedi run circles --set density.kind=", ["density.kind=energy", "density.kind=none"]),
+        ("gedi run circles --set stage2.it", ["stage2.iterations="]),
+        ("gedi run circles --set stage1.density.g", ["stage1.density.generative="]),
+        ("gedi run circles --set stage2.terms.swapped.e", [f"stage2.terms.swapped.{k}=" for k in EPSILONS]),
+        ("gedi run circles --set stage2.terms.swapped.look=w", ["stage2.terms.swapped.look=walk"]),
+        ("gedi run circles --set stage2.moves.align.d", ["stage2.moves.align.decode="]),
+        ("gedi run circles --set parts.swapped.e", [f"parts.swapped.{k}=" for k in EPSILONS]),
     ],
 )
 def test_the_shell_completes_names(monkeypatch, capsys, words, offered):
@@ -122,6 +137,12 @@ def test_the_shell_completes_names(monkeypatch, capsys, words, offered):
 
 
 def test_nothing_is_offered_that_is_not_there():
+    assert cli.setting("stages") == cli.setting("stage2.terms=") == cli.setting("parts=") == []
+    for offered in cli.setting(""):
+        key = offered.removesuffix("=")
+        with pytest.raises(UserError) as said:  # of the value, or of another key that goes with it
+            parse(override(preset("addition-100-paper"), [f"{key}={{wrong: 1}}"]))
+        assert "unknown key" not in str(said.value)
     assert cli.any_of(PRESETS)("x") == []
     assert cli.any_of(TABLES)("") == list(TABLES)
 

@@ -18,8 +18,8 @@ from gedi.presets import preset
 from gedi.processes import Processes
 
 IMAGES = (
-    "stage1.iterations=2", "stage2.iterations=4", "model.width=2", "sampling.buffer=64", "sampling.chains=8",
-    "sampling.steps=2",
+    "stage1.iterations=2", "stage2.iterations=4", "model.width=2", "density.buffer=64", "density.chains=8",
+    "density.steps=2",
 )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def toy():
-    return prepare(parse(override(preset("moons"), ["data.n_train=200", "sampling.buffer=200"])))
+    return prepare(parse(override(preset("moons"), ["data.n_train=200", "density.buffer=200"])))
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from gedi.settings import merge
 
 # Points in the plane, scaled so that a data set's extent is a few units.
 TOY: dict[str, Any] = {
+    "n_init": 4,
+    "data": {"name": "moons"},
     "density": {"kind": "energy"},
     "stage1": {
         "iterations": 1500,

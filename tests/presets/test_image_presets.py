@@ -6,10 +6,11 @@ import math
 import pytest
 import torch
 
-from gedi.config import METHODS, override, parse
+from gedi.config import override, parse
 from gedi.data import Dataset, StoredImages
 from gedi.errors import UserError
 from gedi.fitting import prepare
+from gedi.methods import METHODS
 from gedi.presets import PRESETS, preset
 from gedi.presets.images import IMAGE_PRESETS
 from gedi.sources import pixels_of
@@ -52,14 +53,14 @@ PLACES = {
     "Color jitter prob.": ("augment.jitter",),
     "Gray scale prob.": ("augment.grayscale",),
     "Random crop": ("augment.crop",),
-    "Additive Gauss. noise (std)": ("cluster.view_noise",),
+    "Additive Gauss. noise (std)": ("augment.noise",),
     "Random horizontal flip": ("augment.flip",),
-    "SGLD iters": ("sampling.steps",),
-    "Buffer size": ("sampling.buffer",),
-    "Reinit. frequency": ("sampling.reinit",),
-    "SGLD step-size": ("sampling.step_size",),
-    "SGLD noise": ("sampling.noise",),
-    "Batch size": ("stage1.batch_size", "stage2.batch_size", "sampling.chains"),
+    "SGLD iters": ("density.steps",),
+    "Buffer size": ("density.buffer",),
+    "Reinit. frequency": ("density.reinit",),
+    "SGLD step-size": ("density.step_size",),
+    "SGLD noise": ("density.noise",),
+    "Batch size": ("stage1.batch_size", "stage2.batch_size", "density.chains"),
     "Iters_1": ("stage1.iterations",),
     "Iters_2": ("stage2.iterations",),
     "Adam beta_1": ("stage1.betas.0", "stage2.betas.0"),
@@ -67,16 +68,16 @@ PLACES = {
     "Learning rate": ("stage1.learning_rate", "stage2.learning_rate"),
     "DAM epsilon": ("walk.radius",),
     "DAM T": ("walk.steps",),
-    "weight of -CE(p, p_Psi)": ("stage1.weights.generative", "stage2.weights.generative"),
-    "weight of L_NF": ("stage2.weights.negative_free",),
-    "weight of L_DI(Theta, T)": ("stage2.weights.cluster_noise",),
-    "weight of L_DI(Theta, p_Psi)": ("stage2.weights.cluster_walk",),
-    "weight of L_NeSY": ("stage2.weights.constraint",),
+    "weight of -CE(p, p_Psi)": ("stage1.density.generative", "stage2.density.generative"),
+    "weight of L_NF": ("stage2.terms.negative_free.weight",),
+    "weight of L_DI(Theta, T)": ("stage2.terms.swapped.weight",),
+    "weight of L_DI(Theta, p_Psi)": ("stage2.terms.swapped_walk.weight",),
+    "weight of L_NeSY": ("stage2.terms.constraint.weight",),
     "F": ("model.width",),
     "neurons of proj": ("model.projector",),
     "outputs of proj": ("model.embedding",),
     "clusters": ("model.clusters",),
-    "noise on the data of JEM": ("sampling.data_noise",),
+    "noise on the data of JEM": ("density.data_noise",),
 }
 #: What a literal run needs and the paper does not say, or says in formulas: the whole rest of these presets.
 SETTLED = {
@@ -84,21 +85,20 @@ SETTLED = {
     "guard.attempts": 0,
     "model.encoder": "resnet8",
     "model.temperature": 0.1,
-    "sampling.metropolis": False,
-    "sampling.teleports": 0,
-    "sampling.margin": 0.0,
-    "sampling.clamp": False,
+    "density.metropolis": False,
+    "density.teleports": 0,
+    "density.margin": 0.0,
+    "density.clamp": False,
     "walk.energy": "live",  # walks on the model of the moment, by every batch
     "walk.refresh": 1,
     "walk.direction": "constant",  # the displacement is drawn once
     "walk.corrector": 0.0,
     "augment.crop": 4,
     "augment.both": True,
-    "cluster.epsilon_start": 0.05,
-    "cluster.epsilon": 0.05,
+    **{f"{place}.{key}": 0.05 for key in ("epsilon_start", "epsilon")
+       for place in ("parts.swapped", "stage2.terms.swapped", "stage2.terms.swapped_walk")},
     **{f"{stage}.{key}": value for stage in ("stage1", "stage2")
-       for key, value in (("warmup", 0), ("final", 1.0), ("average", 0.0), ("weights.denoising", 0.0))},
-    **{f"stage1.weights.{name}": 0.0 for name in ("negative_free", "cluster_noise", "cluster_walk")},
+       for key, value in (("warmup", 0), ("final", 1.0), ("average", 0.0), ("density.denoising", None))},
 }  # fmt: skip
 SCALES = {"svhn": (0.45, 0.19), "cifar10": (0.48, 0.25), "cifar100": (0.48, 0.27)}
 #: The two more that borrow a column, and where they leave it.
@@ -106,7 +106,7 @@ BORROWED = {
     "mnist-paper": {"data.name": "mnist", "augment.flip": False},
     "fashion-mnist-paper": {"data.name": "fashion-mnist"},
 }
-ADDITION = {"data.mean": 0.1, "data.std": 0.28, "data.pad": 2, "data.channels": 3, "cluster.view_noise": 0.3}
+ADDITION = {"data.mean": 0.1, "data.std": 0.28, "data.pad": 2, "data.channels": 3, "augment.noise": 0.3}
 
 LAPTOP = ("mnist", "fashion-mnist", "cifar10", "cifar100", "svhn")
 SHAPES = {"digits": (1, 8, 8), "mnist": (1, 28, 28), "fashion-mnist": (1, 28, 28)}  # the others are colour
@@ -133,6 +133,7 @@ def expected(column):
     wanted = {place: said[name] for name, places in PLACES.items() for place in places}
     crop = wanted.pop("augment.crop")
     assert bool(SETTLED["augment.crop"]) == crop
+    assert wanted.pop("stage2.terms.constraint.weight") == 0  # then it is not among the terms
     mean, std = SCALES[column]
     return wanted | SETTLED | {"data.name": column, "data.mean": mean, "data.std": std, "preset": f"{column}-paper"}
 
@@ -145,7 +146,8 @@ def differences(settings, column):
 
 OTHER = {
     "data.name": "moons", "model.encoder": "conv", "walk.energy": "stage1", "walk.direction": "fresh",
-    "preset": "other",
+    "preset": "other", "density.kind": "none", "stage2.terms.swapped_walk.kind": "agreement",
+    "stage2.terms.swapped_walk.look": "view",
 }  # fmt: skip
 
 
@@ -168,8 +170,8 @@ def test_each_field_of_the_papers_table_is_in_its_preset(row, column):
     value = TABLE[row][COLUMNS.index(column)]
     value = {"1/batch": 1 / 64, "F": config["model.width"], "2F": 2 * config["model.width"]}.get(value, value)
     for place in PLACES[row]:
-        found = bool(config[place]) if isinstance(value, bool) else config[place]
-        assert found == value, place
+        found = config.get(place, 0) if place == "stage2.terms.constraint.weight" else config[place]
+        assert (bool(found) if isinstance(value, bool) else found) == value, place
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -189,7 +191,20 @@ def test_a_change_of_any_field_is_noticed(column):
                 place[part] = list(place[part])
             place = place[part]
         place[int(last) if last.isdigit() else last] = OTHER[key] if key in OTHER else other(value)
-        assert differences(changed, column) == {key}
+        assert noticed(changed, column, key), key
+
+
+def noticed(settings, column, key):
+    """That a setting was changed: it and no other, but for what a setting of a kind means to each term of it."""
+    if key == "density.kind":
+        with pytest.raises(UserError, match=r"unknown key 'density.chains'"):
+            parse(settings)
+        return True
+    found = differences(settings, column)
+    if key == "stage2.terms.swapped_walk.kind":
+        return key in found
+    echoes = {key.replace("parts.swapped", f"stage2.terms.{term}") for term in ("swapped", "swapped_walk")}
+    return found == {key} | echoes
 
 
 @pytest.mark.parametrize("name", sorted(BORROWED))
@@ -220,7 +235,7 @@ def test_mnist_borrows_the_column_of_cifar10_and_the_look_of_addition(name):
                 **{f"augment.{name}": 0.0 for name in ("rotation", "shear", "scale", "shift")},
                 **{"augment.resized": 0.3, "augment.flip": True, "augment.jitter": 0.8, "augment.grayscale": 0.2},
                 **{"data.name": "cifar10", "model.encoder": "resnet8", "model.width": 32, "model.stem": 2},
-                **{"cluster.view_noise": 0.05, "stage2.iterations": 1500},
+                **{"augment.noise": 0.05, "stage2.iterations": 1500},
             },
         ),
     ],
@@ -248,7 +263,7 @@ def random_images(config, n=160):
 
 
 def prepared(name, *settings):
-    config = parse(override(preset(name), ["sampling.buffer=128", *settings]))
+    config = parse(override(preset(name), ["density.buffer=128", *settings]))
     return prepare(config, data=random_images(config))
 
 
@@ -267,7 +282,7 @@ def test_the_encoders_have_the_papers_size_and_heads(name, count):
     assert not any(isinstance(layer, torch.nn.BatchNorm2d) for layer in model.modules())
 
 
-FULL = {"generative", "negative_free", "cluster_noise", "cluster_walk"}
+FULL = {"generative", "negative_free", "swapped", "swapped_walk"}
 PAPER_TERMS = {
     "gedi": {"stage1": {"generative"}, "stage2": FULL},
     "jem": {"stage1": {"generative"}, "stage2": {"generative"}},
@@ -282,7 +297,7 @@ LAPTOP_TERMS = {
     "no-nf-no-train-1": {"stage2": CLUSTERS},
 }
 ALIKE = {method: {"stage2": {term}} for method, term in
-         (("barlow", "barlow"), ("swav", "cluster_noise"), ("supervised", "supervised"))}  # fmt: skip
+         (("barlow", "barlow"), ("swav", "swapped"), ("supervised", "supervised"))}  # fmt: skip
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -298,10 +313,13 @@ def test_every_method_is_built_from_every_image_preset(name, method):
             prepared(name, f"method={method}")
         return
     run = prepared(name, f"method={method}")
-    terms = {leg.stage.name: set(leg.stage.terms) for leg in run.trainer.legs}
+    stages = [leg.stage for leg in run.trainer.course.legs]
+    terms = {stage.name: {*stage.density_weights, *stage.terms} for stage in stages}
     assert terms == ((PAPER_TERMS if paper else LAPTOP_TERMS) | ALIKE)[method]
-    second = run.trainer.model.generative_encoder is not None
-    assert second == (method == "no-nf-2-enc" or (not paper and method not in ("jem", "barlow", "swav")))
+    density = run.trainer.model.density
+    assert (density is None) == (method in ALIKE)
+    second = density is not None and density.encoder is not None
+    assert second == (method == "no-nf-2-enc" or (not paper and method not in ("jem", *ALIKE)))
     assert run.clusters == (100 if name.startswith("cifar100") else 10)
     # the paper's digits are padded to 32 x 32, in three channels
     assert run.data.train.shape[1:] == ((3, 32, 32) if paper else SHAPES.get(name, (3, 32, 32)))
@@ -316,7 +334,7 @@ def test_a_real_step_of_each_stage_at_the_papers_full_size(name):
     first = ["stage1.iterations=0"] if only_second else ["stage1.iterations=1"]
     run = prepared(f"{name}-paper", *first, "stage2.iterations=1", "log_every=1")
     trainer, lines, seen = run.trainer, [], {}
-    parts = ("encoder", "projector", "prototypes", "direction")
+    parts = ("encoder", "projector", "prototypes", "density")
 
     def weights():
         named = {name: p.detach().flatten() for name, p in trainer.model.named_parameters()}
@@ -335,6 +353,6 @@ def test_a_real_step_of_each_stage_at_the_papers_full_size(name):
         assert wanted <= line.keys()
         assert all(math.isfinite(value) for value in line.values() if isinstance(value, int | float))
     moved = {stage: {part for part in parts if not torch.equal(now[part], before[part])} for stage, now in seen.items()}
-    assert moved.get("stage1", {"encoder", "direction"}) == {"encoder", "direction"}  # the density alone
+    assert moved.get("stage1", {"encoder", "density"}) == {"encoder", "density"}  # the density alone
     assert moved["stage2"] == set(parts)
     assert all(torch.isfinite(part).all() for part in weights().values())
