@@ -32,11 +32,12 @@ def program(args, output, renames):
     with open(output, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    from gedi import assess, cli, report
+    from gedi import cli, fitting, report
+    from gedi.densities import energy
 
     fitting.CHECKPOINT_EVERY = 7
     fitting.FIRST_CHECKPOINT_SECONDS = 60.0  # a slow machine must not write more of them
-    assess.FRESH_STEPS = 5
+    energy._FRESH_STEPS = 5
     report.write_report = lambda directory: directory.write("report.html", "drawn")
     replace, left = os.replace, [renames]
 

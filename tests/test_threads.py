@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from gedi import threads
+from gedi import claims, threads
 from gedi.config import override, parse
 from gedi.directory import RunDirectory
 from gedi.errors import UserError
