@@ -418,7 +418,7 @@ def _allow_what_is_typed(path: Sequence[str], value: Any) -> None:
             _allow_what_is_typed([*path, str(key)], below)
     elif path[-1] == "kind" and isinstance(value, str) and "." in value:
         allow(value)
-    elif _is_stage(path[0]) and path[1] in ("terms", "moves") and len(path) >= 5:  # stage2.terms.package.Class.key
+    elif len(path) >= 5 and _is_stage(path[0]) and path[1] in ("terms", "moves"):  # stage2.terms.package.Class.key
         allow(path[2])
 
 

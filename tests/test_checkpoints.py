@@ -266,7 +266,7 @@ def test_where_the_training_pauses_changes_no_bit(monkeypatch, every, seconds, p
     whole.trainer.fit()
     monkeypatch.setattr("gedi.fitting.CHECKPOINT_EVERY", every)
     monkeypatch.setattr("gedi.fitting.CHECKPOINT_SECONDS", seconds)
-    monkeypatch.setattr("gedi.runs._PATIENCE", patience)
+    monkeypatch.setattr("gedi.fitting._PATIENCE", patience)
     places = []
     paused = tiny()
     train(paused, lambda state: places.append((state["course"]["at"], state["state"]["iteration"])))
@@ -381,7 +381,7 @@ def test_a_run_whose_every_checkpoint_is_damaged_is_refused_untouched_and_can_st
     same(whole, run)
 
 
-@pytest.mark.parametrize("place", ["gedi.runs.assess", "gedi.report.write_report"])
+@pytest.mark.parametrize("place", ["gedi.runs.measured_run", "gedi.report.write_report"])
 def test_a_run_stopped_after_its_training_only_does_the_rest(gedi, whole, tmp_path, monkeypatch, place):
     def stop(*args):
         raise KeyboardInterrupt

@@ -149,7 +149,7 @@ def test_a_directory_in_use_may_be_read_but_not_evaluated_into(run):
         other = RunDirectory(run.path)
         assert other.results()["metrics"]
         assert other.load_checkpoint() is not None
-        other.load_model()
+        other.fitted()
         with pytest.raises(UserError, match="in use by another process"), other.held():
             pass
     with other.held():  # and is free again
@@ -161,7 +161,7 @@ def test_a_failed_run_lets_go_of_the_directory(run, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("gedi.fitting.train", fail)
+        patched.setattr("gedi.runs.train", fail)
         with pytest.raises(KeyboardInterrupt):
             execute(tiny(), run)
     with RunDirectory(run.path).held():
@@ -348,12 +348,12 @@ def test_a_resumed_run_that_never_had_a_checkpoint_says_that_it_starts_anew(gedi
 @pytest.mark.parametrize("place", [0.05, 0.3, 0.6, 0.95])
 def test_a_flipped_bit_of_the_model_is_found(run, place):
     path = run.path / "model" / "model.safetensors"
-    run.load_model()
+    run.fitted()
     content = bytearray(path.read_bytes())
     content[int(place * len(content))] ^= 1
     path.write_bytes(content)
     with pytest.raises(UserError, match="checksum is not the one kept") as told:
-        run.load_model()
+        run.fitted()
     assert "\n" not in str(told.value)
 
 
@@ -363,10 +363,10 @@ def test_a_model_without_a_checksum_is_loaded_as_it_is(run):
     del record["checksum"]
     path.write_text(json.dumps(record))
     weights = load_file(run.path / "model" / "model.safetensors")
-    model, _ = run.load_model()
+    model = run.fitted().model
     assert all(torch.equal(x, weights[name]) for name, x in model.state_dict().items())
     save_file({name: x + 1 for name, x in weights.items()}, run.path / "model" / "model.safetensors")
-    run.load_model()  # nothing tells
+    run.fitted()  # nothing tells
 
 
 def test_resume_writes_a_damaged_model_again(gedi, finished, run):

@@ -223,9 +223,12 @@ REPORTS = [
         edited("model/config.json", _put("clusters", 5)),
         "not those of the network",
     ),
+    _report("a model of other settings", edited("model/config.json", _put("config.seed", 9)), "of config.yaml"),
     _report(
-        "a model of other settings", edited("model/config.json", _put("config.model.hidden", [9])), "of config.yaml"
+        "a network of other settings", edited("model/config.json", _put("config.model.hidden", [9])), "not those of"
     ),
+    _report("a model of a later version", edited("model/config.json", _put("version", 9)), "of a later gedi"),
+    _report("a version in words", edited("model/config.json", _put("version", "two")), "of a later gedi"),
     _report("a model of no settings", edited("model/config.json", _put("config", {"a": 1})), "unknown key"),
     _report("no model", gone(MODEL), "has no model yet"),
     _report("a model cut", cut(MODEL), "checksum is not the one kept"),
@@ -311,7 +314,8 @@ RESUMED = [
     _resume("a best try of nothing", states(_put("course.best", {})), "lacks 'model'"),
     _resume("walks of nothing", states(_put("walks", {})), "lacks 'frozen'"),
     _resume("ends of other points", states(_put("walks.ends", torch.zeros(3, 2))), "wrong 'walks.ends'"),
-    _resume("a try there is not", states(_put("streams.restart", 7)), "wrong 'streams.restart'"),
+    _resume("a try there is not", states(_put("streams.name", "restart/7")), "wrong 'streams.name'"),
+    _resume("streams in a list", states(_put("streams.name", ["restart/0"])), "wrong 'streams.name'"),
     _resume(
         "streams of nothing",
         states(_put("streams.shared.batch", torch.zeros(3, dtype=torch.uint8))),
