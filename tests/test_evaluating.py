@@ -86,7 +86,7 @@ def test_every_part_is_measured_and_written(run):
 
 def test_the_probe_is_on_the_latents_of_the_saved_model(run):
     found = evaluate_run(run, parts=["probe"])["probe"]
-    model, digits = run.load_model()[0], load_digits()
+    model, digits = run.fitted().model, load_digits()
     assert (found["train_images"], found["test_images"]) == (400, 500)  # data.limit holds here too
     with torch.no_grad():
         latents = model(digits.test * 2 - 1).latent.numpy()  # mean and std 0.5
@@ -100,7 +100,7 @@ def test_energies_and_aurocs_are_those_of_the_saved_model(run):
     found = evaluate_run(run, parts=["ood"], against=["noise"])["ood"]["noise"]
     kept = load_file(run.path / "model" / "energies.safetensors")
     with torch.no_grad():
-        own = run.load_model()[0].energy(load_digits().test * 2 - 1)
+        own = run.fitted().model.energy(load_digits().test * 2 - 1)
     torch.testing.assert_close(kept["digits"], own, rtol=1e-4, atol=1e-5)
     wins = (kept["digits"][:, None] < kept["noise"]).float() + 0.5 * (kept["digits"][:, None] == kept["noise"]).float()
     assert found["auroc_log_density"] == pytest.approx(wins.mean().item())

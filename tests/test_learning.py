@@ -1,12 +1,11 @@
 """Real trainings: the presets learn what they say, and the controls do not."""
 
 import pytest
-from gedi.assess import assess
 
 from gedi.config import override, parse
 from gedi.devices import make_fabric
 from gedi.evaluation import density_check
-from gedi.fitting import prepare, train
+from gedi.fitting import measured_run, prepare, train
 from gedi.presets import preset
 
 
@@ -15,7 +14,7 @@ def learn(name, *settings, profile=None, precision="32-true", log=None):
     if log is not None:
         run.trainer.on_log = log.append
     train(run)
-    metrics, _ = assess(run.trainer.model, run.method_config, run.trainer.density, run.data, run.box, run.streams)
+    metrics, _ = measured_run(run)
     return metrics, run
 
 
@@ -42,7 +41,7 @@ def test_without_a_model_the_walk_does_not_solve_moons():
     """The control: score -x, with no model."""
     metrics, run = learn("moons", "seed=1000", "walk=radial", "n_init=1")
     assert metrics["nmi"] < 0.9
-    assert run.trainer.selection_losses[0] > run.trainer.settings.good_enough  # and the loss says so
+    assert run.trainer.course.selection_losses[0] > run.trainer.settings.good_enough  # and the loss says so
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from gedi.config import override, parse
 from gedi.devices import make_fabric
 from gedi.directory import RunDirectory
 from gedi.errors import UserError
+from gedi.fitted import Fitted
 from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.runs import execute
@@ -180,11 +181,12 @@ def test_a_saved_run_is_loaded_with_its_encoder(tmp_path, monkeypatch, second):
     directory = RunDirectory.create(tmp_path / "run")
     execute(run, directory)
     assert json.loads((tmp_path / "run" / "model" / "config.json").read_text())["own_encoder"] is True
-    with pytest.raises(UserError, match=r"run' was trained with an encoder of your own: give one like it to load_mod"):
-        directory.load_model()
+    with pytest.raises(UserError, match=r"was trained with an encoder of your own: give one like it to load"):
+        directory.fitted()
 
     given = Own(seed=7)
-    model, box = directory.load_model(given)
+    fitted = directory.fitted(given)
+    model, box = fitted.model, fitted.box
     assert not model.training
     assert (model.density.encoder is not None) == second
     x = run.data.test[:20]
@@ -202,12 +204,12 @@ def test_a_run_without_one_is_loaded_without_one_also_from_before_there_was_a_fl
     run = prepared(None, "model.width=4", "model.latent=8")
     assert run.own_encoder is False
     directory = RunDirectory.create(tmp_path / "run")
-    directory.save_model(run)
+    Fitted.of(run).save(directory.path / "model")
     saved = tmp_path / "run" / "model" / "config.json"
     kept = json.loads(saved.read_text())
     assert kept.pop("own_encoder") is False
     for settings in (kept | {"own_encoder": False}, kept):
         saved.write_text(json.dumps(settings))
-        model, _ = directory.load_model()
+        model = directory.fitted().model
         ours, theirs = model.state_dict(), run.trainer.model.state_dict()
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)

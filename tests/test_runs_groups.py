@@ -230,9 +230,9 @@ def test_labels_take_no_part():
 def test_images_come_as_the_config_asks():
     plain, changed = digits(), digits("data.pad=2", "data.channels=3", "data.mean=0.1", "data.std=0.5")
     assert changed.data.train.shape == (60, 3, 12, 12)
-    inner = changed.data.train[:, 1, 2:-2, 2:-2] * 0.5 + 0.1
-    torch.testing.assert_close(inner, plain.data.train[:, 0])
-    torch.testing.assert_close(changed.data.test[0, :, 0, 0], torch.full((3,), -0.2))
+    inner = changed.data.train[:][:, 1, 2:-2, 2:-2] * 0.5 + 0.1
+    torch.testing.assert_close(inner, plain.data.train[:][:, 0])
+    torch.testing.assert_close(changed.data.test[:1][0, :, 0, 0], torch.full((3,), -0.2))
     held_out = digits("data.validation=10", "data.pad=1").data.validation
     assert held_out.shape == (30, 1, 10, 10)
 
@@ -292,11 +292,11 @@ def test_a_run_of_digits_leaves_everything(gedi, tmp_path):
 def test_figures_of_the_results_are_those_of_the_saved_model(gedi, tmp_path):
     gedi("run", "digits-addition", "--out", tmp_path / "run", *as_options(SMALL))
     run = RunDirectory.open(tmp_path / "run")
-    model, _ = run.load_model()
+    model = run.fitted().model
     data = load_data(run.config(), Streams(0))
     with torch.no_grad():
-        said = model(data.test).logits.argmax(dim=1)
-        log_p = model(data.train).logits.double().log_softmax(dim=1).view(-1, 3, 10)
+        said = model(data.test[:]).logits.argmax(dim=1)
+        log_p = model(data.train[:]).logits.double().log_softmax(dim=1).view(-1, 3, 10)
     metrics = run.results()["metrics"]
     assert metrics["accuracy"] == pytest.approx((said == data.test_labels).float().mean().item())
     a, b, c = log_p.exp().unbind(dim=1)

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from gedi import assess, building
+from gedi import building, measuring
 from gedi.cli import app
 from gedi.config import override, parse
 from gedi.data import Dataset, Shards, StoredImages, is_sharded, load_digits, write_shards
@@ -19,6 +19,7 @@ from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.evaluating import evaluate_run
 from gedi.fitting import prepare, train
+from gedi.measures import measure
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.report import write_report
@@ -157,9 +158,9 @@ def test_assessing_evaluating_and_reporting_never_take_the_whole_set(folder, tmp
     config = config_of(folder, *TINY)
     run = prepare(config)
     directory = RunDirectory.create(tmp_path / "run")
-    monkeypatch.setattr(assess, "SHOWN", 20)
+    monkeypatch.setattr(measuring, "SHOWN", 20)
     monkeypatch.setattr("gedi.evaluating._READ", 25)
-    monkeypatch.setattr(assess, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
+    monkeypatch.setattr(measure, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
     no_slice_of_everything(monkeypatch)
     results = execute(run, directory)
     assert {"nmi", "energy_gap"} <= results["metrics"].keys()
@@ -206,7 +207,7 @@ def blobs(n):
 def test_a_table_in_shards_is_learnt_from_and_judged_by_some_of_its_rows(tmp_path, monkeypatch):
     x, y = blobs(500)
     write_shards(x, tmp_path / "own", y, per_shard=50)
-    monkeypatch.setattr(assess, "READ", 60)
+    monkeypatch.setattr(measure, "SAMPLES", 60)
     config = config_of(tmp_path / "own", "stage1.iterations=20", "stage2.iterations=20", "n_init=1", "walk.refresh=1",
                        "walk.steps=3", "density.buffer=200", name="toy")  # fmt: skip
     run = prepare(config)
@@ -217,7 +218,7 @@ def test_a_table_in_shards_is_learnt_from_and_judged_by_some_of_its_rows(tmp_pat
     torch.testing.assert_close(run.box.low, points.amin(dim=0) - config.density.margin, rtol=0, atol=1e-5)
     torch.testing.assert_close(run.box.high, points.amax(dim=0) + config.density.margin, rtol=0, atol=1e-5)
     no_slice_of_everything(monkeypatch)
-    monkeypatch.setattr(assess, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
+    monkeypatch.setattr(measure, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
     directory = RunDirectory.create(tmp_path / "run")
     metrics = execute(run, directory)["metrics"]
     assert {"nmi", "sample_1nn", "walk_crossing"} <= metrics.keys()

@@ -113,12 +113,14 @@ def test_digits_come_triplet_by_triplet_then_free():
     a, b, c = data.train_labels[:600].view(200, 3).T
     assert torch.equal(a + b, c)
     whole = load_digits()
-    assert torch.equal(data.test, whole.test)
+    assert torch.equal(data.test[:], whole.test)
     assert torch.equal(data.test_labels, whole.test_labels)
     known = {
         (image.numpy().tobytes(), int(label)) for image, label in zip(whole.train, whole.train_labels, strict=True)
     }
-    drawn = [(image.numpy().tobytes(), int(label)) for image, label in zip(data.train, data.train_labels, strict=True)]
+    drawn = [
+        (image.numpy().tobytes(), int(label)) for image, label in zip(data.train[:], data.train_labels, strict=True)
+    ]
     assert set(drawn) <= known
     assert len(set(drawn)) == len(drawn)
 
@@ -131,10 +133,10 @@ def test_an_unknown_source_is_named():
 def test_mnist_addition_at_the_size_of_the_paper(mnist_folder):
     data = addition_dataset("mnist", 10_000, 2_000, np.random.default_rng(0), mnist_folder)
     assert (data.train.shape, data.test.shape) == ((32_000, 1, 28, 28), (10_000, 1, 28, 28))
-    assert (data.train.dtype, data.train.min(), data.train.max()) == (torch.float32, 0, 1)
+    assert (data.train[:].dtype, data.train[:].min(), data.train[:].max()) == (torch.float32, 0, 1)
     assert data.source == "mnist, official files"
     a, b, c = data.train_labels[:30_000].view(-1, 3).T
     assert torch.equal(a + b, c)
     official = load_images("mnist", mnist_folder)
     assert torch.equal(data.test_labels, official.test_labels)
-    assert torch.equal((data.test * 255).round().to(torch.uint8), official.test)
+    assert torch.equal((data.test[:] * 255).round().to(torch.uint8), official.test)

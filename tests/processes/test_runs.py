@@ -194,7 +194,7 @@ def test_weights_spread_over_processes_train_on_images_too(program, tmp_path):
     assert next(record["prototypes"] for record in records if record.get("event") == "merge") == "redrawn"
     gaps = [record["generative"] for record in records if "generative" in record]
     assert gaps[-1] < gaps[0]  # the energy learns to tell data from samples
-    model, _ = RunDirectory.open(tmp_path / "run").load_model()
+    model = RunDirectory.open(tmp_path / "run").fitted().model
     assert all(x.isfinite().all() for x in model.state_dict().values())
 
 

@@ -56,7 +56,7 @@ def test_the_points_of_the_run_are_drawn_and_nothing_is_read_again(finish, monke
 
 
 def test_of_many_points_some_are_kept_with_their_clusters(finish, monkeypatch):
-    monkeypatch.setattr("gedi.assess.READ", 30)
+    monkeypatch.setattr("gedi.measuring.SAMPLES", 30)
     data = mine(labelled=True)
     directory = finish(data)
     kept = load_file(directory.path / "model" / "points.safetensors")
