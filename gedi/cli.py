@@ -115,8 +115,10 @@ def run(
     with claimed, _stoppable(prepared) as asked:
         threads.settle(prepared, directory, devices)
         with Progress(config) if processes.first and not quiet else nullcontext() as progress:
-            results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
-        processes.leave()
+            try:
+                results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
+            finally:
+                processes.leave()
         if not processes.first:
             return
         with writing(path):

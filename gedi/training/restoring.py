@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gedi.training.tree import Tree, joined_tree
+from gedi.training.tree import Tree, joined_form
 
 if TYPE_CHECKING:
     from gedi.training.loop import Trainer
@@ -93,7 +93,7 @@ def _moment(trainer: "Trainer", moment: Any, name: str, stage: "Stage | None" = 
     """A copy of the training state; ``stage`` is the one it is in the middle of, if any."""
     _same_form(_of(moment, "model"), trainer.model.state_dict(), f"{name}.model")
     _optimiser(trainer, _of(moment, "optimizer", dict), f"{name}.optimizer")
-    _same_form(_of(moment, "density"), joined_tree(trainer.state.density, trainer.processes), f"{name}.density")
+    _same_form(_of(moment, "density"), joined_form(trainer.state.density), f"{name}.density")
     _count(moment, "iteration", f"{name}.iteration")
     _need(all(_is(x, ()) for x in _of(moment, "tail", list)), f"{name}.tail")
     average, parameters = _of(moment, "average", list), list(trainer.model.parameters())
@@ -102,7 +102,7 @@ def _moment(trainer: "Trainer", moment: Any, name: str, stage: "Stage | None" = 
     _need(all(_is(x, tuple(p.shape), p.dtype) for x, p in zip(average, parameters, strict=False)), f"{name}.average")
     carried = _of(moment, "objectives", dict)
     if stage is not None:
-        own = {term: joined_tree(objective.begin(), trainer.processes) for term, objective in stage.terms.items()}
+        own = {term: joined_form(objective.begin()) for term, objective in stage.terms.items()}
         _same_form(carried, own, f"{name}.objectives")
 
 

@@ -59,6 +59,22 @@ def joined_tree(tree: Tree, processes: Processes) -> Tree:
     return mapped(tree, join)
 
 
+def joined_form(tree: Tree) -> Tree:
+    """What :func:`joined_tree` will look like, its spread rows without values. No process waits for another.
+
+    Example:
+        >>> joined_form({"x": Spread(torch.zeros(2, 3), 4)})
+        {'x': {'rows of all processes': tensor(..., device='meta', size=(4, 3))}}
+    """
+
+    def form(leaf: Any) -> Any:
+        if not isinstance(leaf, Spread):
+            return leaf
+        return {_SPREAD: leaf.rows.new_empty((leaf.total, *leaf.rows.shape[1:]), device="meta")}
+
+    return mapped(tree, form)
+
+
 def own_tree(tree: Tree, processes: Processes) -> Tree:
     """A saved tree with this process's share of what is spread.
 
