@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from gedi.bench.command import bench
 from gedi.completion import any_of, setting
-from gedi.ending import go_on, run_to_its_end
+from gedi.ending import end_with, end_without_taking_apart, go_on, run_to_its_end
 from gedi.errors import UserError, unknown
 from gedi.names import ACCELERATORS, PARTS, PRECISIONS, PROFILES, STRATEGIES, KnownImages, Recipe
 from gedi.presets import PRESETS, completed, preset
@@ -106,8 +106,12 @@ def run(
     fabric = make_fabric(
         accelerator, devices, num_nodes, strategy, precision, [make_logger(wish, path) for wish in logger or []]
     )
+    if fabric.world_size > 1:
+        end_without_taking_apart(fabric)
     prepared = prepare(config, fabric=fabric, compiled=compiled, data_dir=data_dir)
     processes = prepared.trainer.processes
+    if processes.size > 1:
+        end_without_taking_apart(prepared)
     for note in prepared.data.notes if processes.first and not quiet else ():
         print(note, file=sys.stderr)
     directory = RunDirectory(path)
@@ -115,10 +119,7 @@ def run(
     with claimed, _stoppable(prepared) as asked:
         threads.settle(prepared, directory, devices)
         with Progress(config) if processes.first and not quiet else nullcontext() as progress:
-            try:
-                results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
-            finally:
-                processes.leave()
+            results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
         if not processes.first:
             return
         with writing(path):
@@ -344,7 +345,7 @@ def _stoppable(prepared: "Prepared") -> Iterator[list[int]]:
 
 def main() -> None:
     """The program ``gedi``; :mod:`gedi.ending` says how it can end."""
-    sys.exit(run_to_its_end(_invoke))
+    end_with(run_to_its_end(_invoke))
 
 
 def _invoke() -> None:

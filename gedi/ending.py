@@ -13,6 +13,7 @@
 Imports nothing that takes long: a signal may come before the rest of the program is there.
 """
 
+import atexit
 import json
 import os
 import shlex
@@ -23,11 +24,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
 from gedi.errors import DivergenceError, EndedElsewhere, ProcessLost, UserError
 
 _WORD, _LINE = 400, 4000  # letters that are shown: what was given may be longer than anyone would read
 _signals: list[int] = []  # what the program was asked to end by
+_kept: list[object] = []  # what is not taken apart before the program is gone
 
 
 def run_to_its_end(program: Callable[[], object]) -> int:
@@ -49,6 +52,8 @@ def run_to_its_end(program: Callable[[], object]) -> int:
         _print_nowhere()
         return 141
     except BaseException as error:
+        if _kept:
+            _kept.append(error)  # and what its frames hold
         if _signals:  # thrown in by a signal, and come out as something else
             return 128 + _signals[0]
         code, line = _explained(error)
@@ -57,6 +62,26 @@ def run_to_its_end(program: Callable[[], object]) -> int:
                 print(line, file=sys.stderr)
         return code
     return 0
+
+
+def end_without_taking_apart(thing: object) -> None:
+    """Keep a thing until the program is gone, and let the program go without Python taking anything apart.
+
+    Processes that train together are joined by threads of Gloo. Its destructor waits for such a thread, which may wait
+    for Python's lock, which the waiting destructor holds: a run could hang after its last word, or be aborted.
+    """
+    _kept.append(thing)
+
+
+def end_with(code: int) -> NoReturn:
+    """End the program with a code, after all that was to be done at its exit."""
+    if not _kept:
+        sys.exit(code)
+    atexit._run_exitfuncs()  # what os._exit leaves out: loggers' last lines, for one
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
 
 
 def one_line(text: str) -> str:

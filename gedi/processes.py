@@ -129,11 +129,6 @@ class Processes:
                 raise
             raise ProcessLost(f"another of the {self.size} processes is gone") from error
 
-    def leave(self) -> None:
-        """Nothing will be said to the others any more; threads that still listen would abort the end of Python."""
-        if self.size > 1 and dist.is_initialized():
-            dist.destroy_process_group()
-
     def _gather(self, x: Tensor) -> Tensor:
         everyone = x.new_empty((self.size, *x.shape))
         dist.all_gather(list(everyone.unbind(0)), x.contiguous())

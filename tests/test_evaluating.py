@@ -202,7 +202,7 @@ def test_a_run_that_is_not_on_images_is_refused(tmp_path):
 def test_a_run_that_is_not_finished_is_refused(run, tmp_path):
     begun = RunDirectory.create(tmp_path / "begun")
     begun.write("config.yaml", (run.path / "config.yaml").read_text())
-    with pytest.raises(UserError, match="has no model yet: finish it with gedi run --resume"):
+    with pytest.raises(UserError, match="has no model yet: finish its run with gedi run --resume"):
         evaluate_run(begun)
 
 

@@ -12,7 +12,6 @@ from gedi.config import override, parse
 from gedi.devices import make_fabric
 from gedi.directory import RunDirectory
 from gedi.errors import UserError
-from gedi.fitted import Fitted
 from gedi.fitting import prepare, train
 from gedi.presets import preset
 from gedi.runs import execute
@@ -204,7 +203,7 @@ def test_a_run_without_one_is_loaded_without_one_also_from_before_there_was_a_fl
     run = prepared(None, "model.width=4", "model.latent=8")
     assert run.own_encoder is False
     directory = RunDirectory.create(tmp_path / "run")
-    Fitted.of(run).save(directory.path / "model")
+    run.fitted().save(directory.path / "model")
     saved = tmp_path / "run" / "model" / "config.json"
     kept = json.loads(saved.read_text())
     assert kept.pop("own_encoder") is False

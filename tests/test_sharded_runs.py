@@ -19,6 +19,7 @@ from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.evaluating import evaluate_run
 from gedi.fitting import prepare, train
+from gedi.measures import images as image_measures
 from gedi.measures import measure
 from gedi.presets import preset
 from gedi.random import Streams
@@ -65,6 +66,11 @@ def no_slice_of_everything(monkeypatch):
         return found
 
     monkeypatch.setattr(Shards, "__getitem__", refuse)
+
+
+def few_at_a_time(monkeypatch):
+    for module in (measure, image_measures):
+        monkeypatch.setattr(module, "AT_A_TIME", 8)
 
 
 def same_models(one, two):
@@ -128,7 +134,9 @@ def test_another_process_goes_on_where_one_stopped(folder, tmp_path):
         else:
             directory.write("config.yaml", (tmp_path / "whole" / "config.yaml").read_text())
             run.trainer.fit(stop_after=stop)
-            directory.save_checkpoint({**run.trainer.state_dict(), "logged": 0, "spent": 0.0})
+            directory.save_checkpoint(
+                {**run.trainer.state_dict(), "config": config.model_dump(mode="json"), "logged": 0, "spent": 0.0}
+            )
             subprocess.run([sys.executable, "-c", RESUME, str(directory.path)], check=True)
         results[name] = (directory.path / "model" / "model.safetensors").read_bytes()
     assert results["whole"] == results["stopped"]
@@ -160,7 +168,7 @@ def test_assessing_evaluating_and_reporting_never_take_the_whole_set(folder, tmp
     directory = RunDirectory.create(tmp_path / "run")
     monkeypatch.setattr(measuring, "SHOWN", 20)
     monkeypatch.setattr("gedi.evaluating._READ", 25)
-    monkeypatch.setattr(measure, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
+    few_at_a_time(monkeypatch)
     no_slice_of_everything(monkeypatch)
     results = execute(run, directory)
     assert {"nmi", "energy_gap"} <= results["metrics"].keys()
@@ -218,7 +226,7 @@ def test_a_table_in_shards_is_learnt_from_and_judged_by_some_of_its_rows(tmp_pat
     torch.testing.assert_close(run.box.low, points.amin(dim=0) - config.density.margin, rtol=0, atol=1e-5)
     torch.testing.assert_close(run.box.high, points.amax(dim=0) + config.density.margin, rtol=0, atol=1e-5)
     no_slice_of_everything(monkeypatch)
-    monkeypatch.setattr(measure, "chunks", lambda x, size: (x[i : i + 8] for i in range(0, len(x), 8)))
+    few_at_a_time(monkeypatch)
     directory = RunDirectory.create(tmp_path / "run")
     metrics = execute(run, directory)["metrics"]
     assert {"nmi", "sample_1nn", "walk_crossing"} <= metrics.keys()

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 
 from gedi.data import chunks
-from gedi.measures.measure import Measure, Trained
+from gedi.measures.measure import AT_A_TIME, Measure, Trained
 
 
 class ImageEnergies(Measure):
@@ -26,7 +26,7 @@ class ImageEnergies(Measure):
     def __call__(self, trained: Trained) -> dict[str, float]:
         """Differences of mean energies."""
         fresh, energy = trained.samples, trained.energy
-        test = torch.cat([energy(part) for part in chunks(trained.data.test, 1000)]).mean()
+        test = torch.cat([energy(part) for part in chunks(trained.data.test, AT_A_TIME)]).mean()
         found = {"fresh_energy_gap": float(energy(fresh).mean() - test)}
         if trained.chains is not None:
             found["energy_gap"] = float(energy(trained.chains).mean() - test)

@@ -21,7 +21,7 @@ from gedi.types import Clustered, EnergyFn, Points
 
 SAMPLES = 1000  # of a density, held against at most as many test points: of sets of one size chance is a half
 CHAINS = 64  # images that are sampled anew
-_AT_A_TIME = 1000  # points that go through the network together
+AT_A_TIME = 1000  # points that go through the network together
 
 
 class Trained:
@@ -120,7 +120,7 @@ class Measure:
 @torch.no_grad()
 def seen_of(model: Model, x: Points) -> Clustered:
     """What the cluster side says of many points, a part at a time; the density is not asked."""
-    parts = (model.clustered(part)[:3] for part in chunks(x, _AT_A_TIME))
+    parts = (model.clustered(part)[:3] for part in chunks(x, AT_A_TIME))
     return Clustered(*map(torch.cat, zip(*parts, strict=True)))
 
 
