@@ -250,3 +250,31 @@ def test_ctrl_c_waits_for_the_end_of_a_block():
         os.kill(os.getpid(), signal.SIGINT)
         passed.append("the middle")
     assert passed == ["the middle"]
+
+
+JOINED = """
+import atexit
+from gedi.ending import end_with, end_without_taking_apart, run_to_its_end
+class Joined:
+    def __del__(self):
+        print("taken apart")
+def program():
+    joined = Joined()
+    {keep}
+    {then}
+atexit.register(print, "at exit")
+end_with(run_to_its_end(program))
+"""
+
+
+@pytest.mark.parametrize("then", ["pass", "raise ValueError('x')", "raise SystemExit(3)"])
+def test_what_joins_processes_is_never_taken_apart_and_the_rest_of_the_end_is_as_ever(then):
+    said = {}
+    for keep in ("pass", "end_without_taking_apart(joined)"):
+        program = JOINED.format(keep=keep, then=then)
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        said[keep] = (ended.returncode, ended.stderr, "at exit" in ended.stdout, "taken apart" in ended.stdout)
+    usual, kept = said.values()
+    assert usual[:3] == kept[:3]
+    assert usual[3]
+    assert not kept[3]

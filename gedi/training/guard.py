@@ -22,7 +22,7 @@ from gedi.training.tree import Tree, joined_tree, own_tree
 
 Record = dict[str, Any]
 
-_COLLAPSED = 1.1  # effective clusters; two with shares 98 : 2 are so many
+_COLLAPSED = 1.1  # effective clusters; two with shares 98 : 2 count as 1.1
 _REMEMBERED = 20  # looks that the usual size of a figure is told by
 _SIZE = "size of the terms"
 _SLOWER = "lower the learning rate, or sample with density.metropolis=true and density.step_size=null"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gedi.processes import Processes
-from gedi.training.tree import copied, joined_tree, mapped, own_tree, placed
+from gedi.training.tree import copied, joined_form, joined_tree, mapped, own_tree, placed
 from gedi.types import Spread
 
 LEAVES = st.one_of(
@@ -56,6 +56,15 @@ def test_a_copy_is_the_same_and_shares_no_tensor(tree):
 def test_what_is_saved_alone_is_what_is_loaded_alone(tree):
     alone = Processes()
     assert same(own_tree(joined_tree(tree, alone), alone), tree)
+
+
+@given(TREES)
+def test_the_form_of_what_is_saved_is_known_without_joining_it(tree):
+    forms = []
+    for saved in (joined_form(tree), joined_tree(tree, Processes())):
+        mapped(saved, lambda leaf: forms.append((leaf.shape, leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf))
+    half = len(forms) // 2
+    assert forms[:half] == forms[half:]
 
 
 @given(TREES)
