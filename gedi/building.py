@@ -25,9 +25,17 @@ _ENOUGH_READ = 2000  # the same of points in shards, each of which is read for i
 
 
 def build_model(
-    config: Config, shape: Sequence[int], clusters: int, streams: Streams, encoder: nn.Module | None = None
+    config: Config,
+    shape: Sequence[int],
+    clusters: int,
+    streams: Streams,
+    encoder: nn.Module | None = None,
+    density: Density | None = None,
 ) -> Model:
-    """The network of a config for points of a shape, drawn from the run's streams; the encoder may be one's own."""
+    """The network of a config for points of a shape, drawn from the run's streams.
+
+    The encoder may be one's own, and the density the config's as it is bound to a run.
+    """
     m = config.model
 
     def make(stream: str) -> nn.Module:
@@ -50,7 +58,7 @@ def build_model(
         projector,
         prototypes,
         finer=Prototypes(m.embedding, m.finer, m.temperature, streams["finer"]) if m.finer else None,
-        density=config.density.module(latent, make, streams),
+        density=(density or config.density).module(latent, make, streams),
     )
 
 

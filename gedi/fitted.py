@@ -233,7 +233,7 @@ def _built(about: Record, encoder: nn.Module | None) -> Fitted:
     if tuple(box.low.shape) != shape or tuple(box.high.shape) != shape or not (box.low <= box.high).all():
         raise UserError(f"low and high must be the ends of a box of shape {shape}")
     check_training(config, shape, 1, clusters)
-    model = build_model(config, shape, clusters, Streams(0), encoder)
+    model = build_model(config, shape, clusters, Streams(0), encoder, config.density.bind(Place(box, box)))
     own, verdict = bool(about.get("own_encoder")), about.get("verdict")
     inputs = _inputs_of_0_1(config, shape) if about.get("inputs") is None else _read(about["inputs"])
     return Fitted(config, model, inputs, shape, clusters, box, own_encoder=own, verdict=verdict)

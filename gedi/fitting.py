@@ -199,13 +199,13 @@ def prepare(
     on_device = Box(fabric.to_device(box.low), fabric.to_device(box.high))
     train_points = fabric.to_device(data.train)
     initial = initial_distribution(method_config, train_points, on_device)
-    model = build_model(method_config, data.train.shape[1:], clusters, streams, encoder)
+    processes = Processes(fabric.global_rank, fabric.world_size)
+    density = method_config.density.bind(Place(on_device, initial, processes, train_points))
+    model = build_model(method_config, data.train.shape[1:], clusters, streams, encoder, density)
     if compiled:
         for part in (model.encoder, getattr(model.density, "encoder", None)):
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
-    processes = Processes(fabric.global_rank, fabric.world_size)
-    density = method_config.density.bind(Place(on_device, initial, processes))
     context = context_of(method_config, clusters, constraint, data.train_labels is not None)
     stages = build_stages(method_config, density, context)
     trainer = Trainer(

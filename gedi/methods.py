@@ -163,8 +163,10 @@ def has_clusters(config: Config) -> bool:
 
 
 def has_density(config: Config) -> bool:
-    """Whether the method trains a density at all."""
-    return any(stage.iterations and any(stage.density.values()) for stage in config.stages.values())
+    """Whether the method trains a density at all, or has one that needs no training."""
+    return config.density.exact or any(
+        stage.iterations and any(stage.density.values()) for stage in config.stages.values()
+    )
 
 
 def describe(config: Config) -> dict[str, Any]:

@@ -16,7 +16,7 @@ LAYERS = {
     "memory": 0.5, "yaml_text": 0.5, "ending": 0.5, "score": 0.5, "processes": 0.5, "parts": 0.5, "renamed": 0.5,
     "loggers": 0.5, "checkpoints": 0.5, "run_files": 0.7, "claims": 0.7,
     # rooms
-    "logic": 1, "nn": 1, "losses": 1, "sampling": 1, "views": 1, "data": 1, "evaluation": 1, "presets": 1,
+    "logic": 1, "nn": 1, "losses": 1, "sampling": 1, "views": 1, "data": 1, "evaluation": 1, "presets": 1, "graph": 1,
     # parts that settings name
     "objectives": 2, "densities": 2, "moves": 2.5,
     "training": 3,

@@ -14,7 +14,7 @@ from gedi.random import Streams
 from gedi.sampling import Box, Initial
 from gedi.score import score
 from gedi.settings import Section
-from gedi.types import EnergyFn, Spread
+from gedi.types import EnergyFn, Points, Spread
 
 #: State that a density carries from step to step: tensors, :class:`~gedi.types.Spread`, in dictionaries; or None.
 Carried = Any
@@ -26,11 +26,15 @@ GAP, DRIFT, EXTENT = "energy gap", "drift", "chain extent"
 
 
 class Place(NamedTuple):
-    """Where a density lives: the box around the data, where samples begin, and the processes that share the work."""
+    """Where a density lives: the box around the data, where samples begin, and the processes that share the work.
+
+    ``points`` are those of the training, for a density made of them; None where what it needs of them is loaded.
+    """
 
     box: Box
     initial: Initial
     processes: Processes = Processes()
+    points: Points | None = None
 
 
 class Draw(NamedTuple):
@@ -63,10 +67,12 @@ class Density(Section):
     Attributes:
         kind: what settings call it.
         terms: names of its training terms, which stages give weights to.
+        exact: whether it is there without any training.
     """
 
     kind: ClassVar[str]
     terms: ClassVar[tuple[str, ...]] = ()
+    exact: ClassVar[bool] = False
     _place: Place = PrivateAttr()
 
     def bind(self, place: Place) -> Self:

@@ -60,7 +60,7 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
 def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path) -> Path:
     """What a run on points in the plane made of them: clusters, density, walks, samples."""
     config, fitted = with_method(directory.config()), directory.fitted()
-    model, box = fitted.model, fitted.box
+    box = fitted.box
     test, labels = points["test"], points.get("shown_labels")
     title = "test data" if labels is None else "test data, true classes"
     panels: list[Callable[[Axes], None]] = [lambda ax: figures.scatter(ax, test, labels, title, box)]
@@ -71,9 +71,8 @@ def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path
         panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
     if has_density(config):
         starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
-        panels.append(
-            lambda ax: figures.landscape(ax, model.energy, box, walk, starts, "log density learnt, walks on it")
-        )
+        energy = fitted.density.energy(fitted.model)
+        panels.append(lambda ax: figures.landscape(ax, energy, box, walk, starts, "log density, walks on it"))
         panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it", box))
     figure, axes = figures.new_figure(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
