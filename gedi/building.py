@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from gedi.config import Config, StageConfig
 from gedi.data import is_sharded, spread
 from gedi.densities.density import Density
 from gedi.errors import UserError
+from gedi.graph import WalkGraph
 from gedi.logic import Constraint
 from gedi.moves.move import Augment
 from gedi.nn import MLP, Classifier, ConvEncoder, Model, Passthrough, Projector, Prototypes, ResNet8
@@ -91,6 +93,7 @@ def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -
             first=m.first,
             sharpness=m.sharpness,
             extent=m.extent,
+            raw=m.raw,
             generator=generator,
         )
     if len(shape) != 3:
@@ -107,24 +110,34 @@ def initial_distribution(config: Config, train: Points, box: Box) -> Initial:
     return Normal.around(train[spread(len(train), _ENOUGH_READ)] if is_sharded(train) else train[:_ENOUGH])
 
 
-def build_stages(config: Config, density: Density, context: Context) -> list[Stage]:
-    """The stages of a config, bound to a run; those without iterations are left out."""
+def build_stages(config: Config, density: Density, context: Context, graph: WalkGraph | None = None) -> list[Stage]:
+    """The stages of a config, bound to a run; those without iterations are left out. Walks may be on a graph."""
     return [
-        _stage(name, stage, config, density, context) for name, stage in config.stages.items() if stage.iterations > 0
+        _stage(name, stage, config, density, context, graph)
+        for name, stage in config.stages.items()
+        if stage.iterations > 0
     ]
 
 
-def context_of(config: Config, clusters: int, constraint: Constraint | None, labelled: bool = False) -> Context:
-    """What terms and moves may have to know of a run."""
+def context_of(
+    config: Config,
+    clusters: int,
+    constraint: Constraint | None,
+    labelled: bool = False,
+    shares: Tensor | None = None,
+) -> Context:
+    """What terms and moves may have to know of a run; ``shares`` of the clusters where a proposal was made."""
     by_rule = constraint is not None and config.constraint.prior == "rule"
+    log_shares = None if shares is None else shares.log()
     return Context(
         clusters,
         config.model.embedding,
         config.model.temperature,
         config.model.finer,
-        constraint.marginals().mean(dim=0).log() if constraint is not None and by_rule else None,
+        constraint.marginals().mean(dim=0).log() if constraint is not None and by_rule else log_shares,
         constraint,
         labelled,
+        shares is not None,
     )
 
 
@@ -193,7 +206,9 @@ def _augment(config: Config) -> Augment | None:
     return both if parts else None
 
 
-def _stage(name: str, stage: StageConfig, config: Config, density: Density, context: Context) -> Stage:
+def _stage(
+    name: str, stage: StageConfig, config: Config, density: Density, context: Context, graph: WalkGraph | None
+) -> Stage:
     terms = {term: objective.bind(context) for term, objective in stage.terms.items() if objective.weight > 0}
     moves = {move: proposal.bind(context) for move, proposal in stage.moves.items() if proposal.moments}
     if not stage.in_force:
@@ -208,7 +223,7 @@ def _stage(name: str, stage: StageConfig, config: Config, density: Density, cont
         terms=terms,
         moves=moves,
         view=View(config.augment.noise, _augment(config), config.augment.both),
-        walk=walk_settings(config) if _walks(name, config, stage) else None,
+        walk=replace(walk_settings(config), graph=graph) if _walks(name, config, stage) else None,
         average=stage.average,
         fresh_optimiser=stage.fresh_optimiser,
     )

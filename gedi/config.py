@@ -78,6 +78,8 @@ class DataConfig(Section):
     triplets: Positive = 100  # addition only
     free: Count = 0  # addition: further images in no triplet
     validation: Count = 0  # addition: further triplets held out of training, to choose settings by
+    # rows of a table: one factor for all columns, one for each, or what their ranges speak for
+    columns: Literal["together", "apart", "auto"] = "together"
     group_size: Positive = 1  # a file: how many rows, one after the other, make a group of the constraint
     limit: Positive | None = None  # images, shards: how many of the training part, drawn by the seed; None takes all
     side: Positive | None = None  # images in a folder or in tar shards: scaled to this side; None wants them alike
@@ -100,6 +102,7 @@ class ModelConfig(Section):
     first: Literal["silu", "leaky_relu", "sine"] = "sine"
     sharpness: Width | None = 4.0
     extent: Width = 1.0
+    raw: Switch = False  # mlp: raw inputs go on beside the first layer
     head: Literal["prototypes", "linear"] = "prototypes"  # linear: a plain classifier, for logic alone
     projector: Positive = 16
     normalise_latent: Switch = False  # the head begins with batch norm and LeakyReLU on the latent
@@ -112,7 +115,8 @@ class ModelConfig(Section):
 class WalkConfig(Section):
     """Manifold walks (DAM)."""
 
-    energy: Literal["stage1", "live", "radial"] = "stage1"
+    # graph: from training point to training point; steps, noise and sharpness then follow from their distances
+    energy: Literal["stage1", "live", "radial", "graph"] = "stage1"
     steps: Count = 200  # T
     radius: Width = 0.05  # epsilon
     direction: Literal["constant", "fresh", "carried"] = "carried"

@@ -19,6 +19,7 @@ from gedi.errors import UserError
 from gedi.footprint import check_training
 from gedi.methods import has_clusters, has_density
 from gedi.nn import Model
+from gedi.proposing import graph_walk
 from gedi.random import Streams
 from gedi.renamed import VERSION, VERSION_KEY, renamed_tensors
 from gedi.run_files import Shape, checksum_of, read_json, read_tensors, refuse
@@ -106,6 +107,8 @@ class Fitted:
     def walk(self, points: Any, seed: int = 0) -> Tensor:
         """Where a walk on the density ends that begins at each point, in the units of what is given."""
         self._needs_density("walk")
+        if self.config.walk.energy == "graph":
+            return self.inputs.back(self._each(points, lambda x: graph_walk(self.model, self.config, x, seed)))
         walk, energy = walk_settings(self.config), self.density.energy(self.model)
         return self.inputs.back(self._each(points, lambda x: walk(energy, x, Streams(seed)["walk"])))
 
@@ -264,11 +267,13 @@ def _written(inputs: Inputs) -> Record | None:
         return None
     if isinstance(inputs, Pixels):
         return {"pad": inputs.pad, "channels": inputs.channels, "mean": inputs.mean, "std": inputs.std}
-    return {"centre": None if inputs.centre is None else inputs.centre.tolist(), "spread": inputs.spread}
+    spread = inputs.spread.tolist() if isinstance(inputs.spread, Tensor) else inputs.spread
+    return {"centre": None if inputs.centre is None else inputs.centre.tolist(), "spread": spread}
 
 
 def _read(written: Record) -> Inputs:
     if "spread" in written:
-        centre = written["centre"]
-        return Scaling(None if centre is None else torch.tensor(centre), float(written["spread"]))
+        centre, spread = written["centre"], written["spread"]
+        apart = torch.tensor(spread) if isinstance(spread, list) else float(spread)
+        return Scaling(None if centre is None else torch.tensor(centre), apart)
     return Pixels(**written)

@@ -33,6 +33,7 @@ from gedi.methods import with_method
 from gedi.nn.compiled import compile_encoder
 from gedi.presets import check_preset, completed, preset
 from gedi.processes import Processes
+from gedi.proposing import MOST_CLUSTERS, propose, walks_on_graph
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
@@ -117,7 +118,7 @@ def _dataset(points: Any, config: Config, constraint: Constraint | None) -> Data
     size = 1 if constraint is None else len(constraint.domains)
     if len(given) % size:
         raise UserError(f"points must come in groups of {size}, as the constraint has variables, got {len(given)}")
-    inputs = pixels_of(config.data) if given.dim() == 4 else Scaling.of(given)
+    inputs = pixels_of(config.data) if given.dim() == 4 else Scaling.of(given, config.data.columns)
     x = StoredImages(given, inputs) if given.dim() == 4 else inputs(given)  # type: ignore[arg-type]
     groups = len(given) // size if size > 1 else 0
     return Dataset("points", x, x, group_size=size, groups=groups, inputs=inputs)
@@ -182,13 +183,18 @@ def prepare(
         check_data(config)
         data = load_data(config, streams, data_dir)
     clusters = config.model.clusters or data.clusters
-    if clusters is None:
+    graphed = walks_on_graph(method_config)
+    if clusters is None and not graphed:
         raise UserError("data without labels need model.clusters, the number of clusters to find")
-    if clusters < 2:
+    if clusters is not None and clusters < 2:
         raise UserError(
             f"there must be at least 2 clusters to find, got labels of {clusters} class: set model.clusters"
         )
-    check_training(method_config, data.train.shape[1:], len(data.train), clusters)
+    check_training(method_config, data.train.shape[1:], len(data.train), clusters or MOST_CLUSTERS)
+    proposed = propose(method_config, data, clusters, streams) if graphed else None
+    if proposed is not None:
+        method_config, data, clusters = proposed.settled(method_config), proposed.visited(data), proposed.clusters
+    assert clusters is not None
     # for the figures a rule counts even where the method does without it
     constraint = constraint or build_constraint(config.constraint, clusters)
     if constraint is not None:
@@ -206,8 +212,9 @@ def prepare(
         for part in (model.encoder, getattr(model.density, "encoder", None)):
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
-    context = context_of(method_config, clusters, constraint, data.train_labels is not None)
-    stages = build_stages(method_config, density, context)
+    shares, graph = (None, None) if proposed is None else (proposed.shares, proposed.graph)
+    context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares)
+    stages = build_stages(method_config, density, context, graph)
     trainer = Trainer(
         model,
         train_points,
@@ -219,6 +226,7 @@ def prepare(
         group_size=data.group_size,
         groups=data.groups,
         labels=fabric.to_device(data.train_labels) if any(stage.looks_at_labels for stage in stages) else None,
+        proposed=None if proposed is None else fabric.to_device(proposed.parts),
     )
     return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, encoder is not None)
 

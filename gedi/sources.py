@@ -148,7 +148,7 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
     order = (groups[:, None] * size + torch.arange(size)).flatten()
     kept = max(1, len(groups) // 5) * size
     test, train = order[:kept], order[kept:]
-    scaling = Scaling.of(x[train])
+    scaling = Scaling.of(x[train], d.columns)
     x = scaling(x)
     return Dataset(
         d.path,

@@ -17,7 +17,7 @@ _CLUSTERS = {
     "constraint": "rule alone",
     "supervised": "labels",
 }
-_ENERGY = {"stage1": "energy of stage 1", "live": "live energy", "radial": "no model"}
+_ENERGY = {"stage1": "energy of stage 1", "live": "live energy", "radial": "no model", "graph": "graph of the points"}
 
 
 def training_of(config: Config) -> Settings:
@@ -86,7 +86,7 @@ def parts_of(config: Config) -> dict[str, str]:
     )
     rule = config.constraint.rule if "constraint" in kinds else None
     return {
-        "density": _density(stages) or "none",
+        "density": config.density.kind if config.density.exact else _density(stages) or "none",
         "chains": _chains(config) if sampled else "",
         "encoders": "two" if _has_density(config, stages) and config.density.encoders > 1 else "one",
         "clusters": next((said for kind, said in _CLUSTERS.items() if kind in kinds), "none"),
@@ -165,7 +165,10 @@ def _chains(config: Config) -> str:
 
 
 def _walk(config: Config, stages: Mapping[str, StageConfig]) -> str:
-    return f"{config.walk.steps} steps, {_ENERGY[config.walk.energy]}" if _walks(config, stages) else "none"
+    if not _walks(config, stages):
+        return "none"
+    followed = _ENERGY[config.walk.energy]
+    return followed if config.walk.energy == "graph" else f"{config.walk.steps} steps, {followed}"
 
 
 def _said(config: Config) -> str:

@@ -94,6 +94,13 @@ CHECKS = (
         proof=True,
     ),
     Check(
+        "information_kept", "clusters", 0.98, None, True,
+        "A step to a near point keeps {value:.0%} of what the clusters tell, less than {limit:.0%}: they overlap, or "
+        "they cut through what hangs together.",
+        "A step to a near point keeps {value:.1%} of what the clusters tell: they are apart.",
+        proof=True,
+    ),
+    Check(
         "rule_held_out", "clusters", 0.8, 0.5, True,
         "Only {value:.0%} of the groups held out satisfy the rule, less than {limit:.0%}.",
         "{value:.0%} of the groups held out satisfy the rule.",

@@ -25,7 +25,13 @@ class Connection(Measure):
     def applies(self, trained: Trained) -> bool:
         """Clusters, a density on rows of a table, and walks."""
         walks = trained.config.walk.steps > 0
-        return trained.has_density and trained.has_clusters and not trained.images and walks
+        return (
+            trained.config.walk.energy != "graph"
+            and trained.has_density
+            and trained.has_clusters
+            and not trained.images
+            and walks
+        )
 
     @torch.no_grad()
     def __call__(self, trained: Trained) -> dict[str, float]:

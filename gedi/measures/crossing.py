@@ -22,7 +22,12 @@ class Crossing(Measure):
 
     def applies(self, trained: Trained) -> bool:
         """A density on rows of a table that have labels."""
-        return trained.has_density and not trained.images and trained.data.test_labels is not None
+        return (
+            trained.config.walk.energy != "graph"
+            and trained.has_density
+            and not trained.images
+            and trained.data.test_labels is not None
+        )
 
     def __call__(self, trained: Trained) -> dict[str, float]:
         """Walks from the test points."""

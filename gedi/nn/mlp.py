@@ -54,6 +54,7 @@ class MLP(nn.Module):
             resolve detail of size 1/sharpness everywhere in the data from the start. None keeps
             PyTorch's initialisation.
         extent: radius of the region the data lie in.
+        raw: the second layer also sees the inputs as they are, so that what is linear need not be made of waves.
         generator: the stream the weights are drawn from.
 
     Example:
@@ -71,14 +72,18 @@ class MLP(nn.Module):
         first: Activation | None = None,
         sharpness: float | None = None,
         extent: float = 1.5,
+        raw: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         if not hidden:
             raise ValueError("an MLP encoder needs at least one hidden layer: hidden must not be empty")
         widths = [inputs, *hidden, outputs]
+        self.beside = inputs if raw else 0  # columns of the second layer's input that are the raw ones, the last
         self.activations = [first or activation, *[activation] * (len(hidden) - 1)]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+        self.layers = nn.ModuleList(
+            nn.Linear(a + (self.beside if i == 1 else 0), b) for i, (a, b) in enumerate(itertools.pairwise(widths))
+        )
         # a plain tuple beside the registered list: looking modules up by name is slow in the inner loops
         self.linears = tuple(layer for layer in self.layers if isinstance(layer, nn.Linear))
         for layer in self.linears:
@@ -93,8 +98,11 @@ class MLP(nn.Module):
     def forward(self, x: Tensor) -> Tensor:  # (n, inputs) -> (n, outputs)
         """The latent of each row."""
         *inner, last = self.linears
+        given = x
         for layer, activation in zip(inner, self.activations, strict=True):
             x = _VALUE[activation](layer(x))
+            if self.beside and layer is inner[0]:
+                x = torch.cat([x, given], dim=1)
         latent: Tensor = last(x)
         return latent
 
@@ -120,14 +128,20 @@ class MLP(nn.Module):
 
     def _sweeps(self, inner: Sequence[nn.Linear], row: Tensor, offset: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Up through the hidden layers for the value, down again for its gradient."""
-        slopes = []
+        slopes, given = [], x
         for layer, activation in zip(inner, self.activations, strict=True):
             x, slope = _VALUE_AND_SLOPE[activation](layer(x))
             slopes.append(slope)
+            if self.beside and layer is inner[0]:
+                x = torch.cat([x, given], dim=1)
         value = torch.addmv(offset, x, row)
         gradient = row
         for layer, slope in zip(reversed(inner), reversed(slopes), strict=True):
-            gradient = _times(slope * gradient, layer.weight)
+            if self.beside and layer is inner[0]:
+                waves, direct = gradient[..., : -self.beside], gradient[..., -self.beside :]
+                gradient = _times(slope * waves, layer.weight) + direct
+            else:
+                gradient = _times(slope * gradient, layer.weight)
         return value, gradient
 
 

@@ -27,6 +27,7 @@ class Context(NamedTuple):
         log_shares: log of each cluster's share, (clusters,); None is equal shares.
         constraint: what is known of groups of points, or None.
         labelled: whether the training points have labels, which only the upper bound looks at.
+        proposed: whether a clustering of the training points was proposed, to begin from.
     """
 
     clusters: int
@@ -36,6 +37,7 @@ class Context(NamedTuple):
     log_shares: Tensor | None = None
     constraint: Constraint | None = None
     labelled: bool = False
+    proposed: bool = False
 
 
 class Seen(NamedTuple):
@@ -47,6 +49,7 @@ class Seen(NamedTuple):
         progress: share of the stage that is over.
         grouped: how many rows, from the first on, come in groups of the constraint.
         labels: only where a term needs them.
+        proposed: the cluster that was proposed for each row, where a proposal was made.
     """
 
     data: Clustered
@@ -54,6 +57,7 @@ class Seen(NamedTuple):
     progress: float
     grouped: int = 0
     labels: Tensor | None = None
+    proposed: Tensor | None = None
 
     def both(self, rows: int | None = None) -> Tensor:
         """Logits of the data and of the augmented view, one below the other."""

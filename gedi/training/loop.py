@@ -67,6 +67,7 @@ class Trainer:
             intervention of the guard.
         group_size, groups: the first ``groups * group_size`` points come in groups, which batches never cut.
         labels: only for a stage with the supervised term.
+        proposed: the cluster proposed for each point, for a stage that begins from it.
 
     Attributes:
         processes: this process among all.
@@ -92,10 +93,11 @@ class Trainer:
         group_size: int = 1,
         groups: int = 0,
         labels: Tensor | None = None,
+        proposed: Tensor | None = None,
     ) -> None:
         self.processes = Processes(fabric.global_rank, fabric.world_size)
         self.model, self.density, self.train, self.labels = model, density, train, labels
-        self.group_size, self.groups = group_size, groups
+        self.group_size, self.groups, self.proposed = group_size, groups, proposed
         for stage in stages:
             _check(stage, train, self._new_batches, self.processes)
         self.settings, self.on_log, self.fabric = settings, on_log, fabric
@@ -251,6 +253,7 @@ class Trainer:
                 progress,
                 self.batches.grouped // self.processes.size,
                 None if self.labels is None else self.labels[index],
+                None if self.proposed is None else self.proposed[index],
             )
         return batch
 

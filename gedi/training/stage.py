@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gedi.densities.density import Density
+from gedi.graph import WalkGraph
 from gedi.moves.move import Augment, Move
 from gedi.objectives.objective import Objective
 from gedi.precision import full_precision
@@ -17,8 +18,9 @@ from gedi.types import EnergyFn
 from gedi.views import gaussian_noise, manifold_walk
 from gedi.views.manifold import Direction
 
-#: Which energy a walk follows: the one the stage began with, the live one, or the control ``|x|^2 / 2``.
-WalkEnergy = Literal["stage1", "live", "radial"]
+#: Which energy a walk follows: the one the stage began with, the live one, or the control ``|x|^2 / 2``; or it goes
+#: from training point to training point on their graph.
+WalkEnergy = Literal["stage1", "live", "radial", "graph"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Walk:
     refresh: int
     relax: Langevin | None = None  # moves back to the data after every step
     composed: bool = False  # the augmented view is taken of the walk's end; else the end is a look of its own
+    graph: WalkGraph | None = None  # of the training points, in their order; walks go along it
 
     @property
     def every_step(self) -> bool:

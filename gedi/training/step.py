@@ -28,6 +28,7 @@ class Batch(NamedTuple):
         progress: share of the stage that is over.
         grouped: how many rows, from the first on, come in groups.
         labels: only the supervised upper bound looks.
+        proposed: the cluster proposed for each row, of all processes like the labels.
     """
 
     anchor: Tensor
@@ -36,6 +37,7 @@ class Batch(NamedTuple):
     progress: float
     grouped: int = 0
     labels: Tensor | None = None
+    proposed: Tensor | None = None
 
 
 class Result(NamedTuple):
@@ -86,6 +88,7 @@ class JointPass(nn.Module):
                 batch.progress,
                 batch.grouped * self.processes.size,
                 batch.labels,
+                batch.proposed,
             )
             terms |= {name: term(seen, carried.get(name)) for name, term in now.terms.items()}
             with torch.no_grad():
@@ -119,6 +122,7 @@ def make_batch(
     progress: float,
     grouped: int = 0,
     labels: Tensor | None = None,
+    proposed: Tensor | None = None,
 ) -> tuple[Batch, Carried]:
     """Everything the pass needs, and what the density carries on."""
     looks: dict[str, Tensor] = {}
@@ -132,4 +136,4 @@ def make_batch(
     if walked is not None and not composed:
         looks["walk"] = walked
     draw, carried = stage.density.draw(model, x, anchor, stage.density_weights, carried, streams)
-    return Batch(anchor, looks, draw, progress, grouped, labels), carried
+    return Batch(anchor, looks, draw, progress, grouped, labels, proposed), carried

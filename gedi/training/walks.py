@@ -64,6 +64,9 @@ class Walks:
         walk = stage.walk
         if walk is None:
             return None
+        if walk.graph is not None:
+            ends = self.train[walk.graph.walk(own.cpu(), walk.steps, streams["walk"]).to(own.device)]
+            return ends if walk.composed or stage.view is None else stage.view(ends, streams["walk"])
         # of many points each comes once at most, and most never: then each is walked when its turn comes
         if walk.every_step or visits_once:
             return walk(self._energy(stage), x, streams["walk"])

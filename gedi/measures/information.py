@@ -1,0 +1,31 @@
+"""What a step to a near point keeps of the clusters found; no labels."""
+
+from typing import ClassVar
+
+import torch
+
+from gedi.graph import WalkGraph, information_kept
+from gedi.measures.measure import Measure, Trained, seen_of
+
+
+class Information(Measure):
+    """On the graph of the points that the kernel density stands on."""
+
+    kind: ClassVar[str] = "information"
+    order: ClassVar[int] = 95
+    about: ClassVar[dict[str, str]] = {
+        "information_kept": "share of what clusters tell of a point that they tell of near points too; no labels"
+    }
+
+    def applies(self, trained: Trained) -> bool:
+        """Clusters, and walks on the graph of the points."""
+        return trained.has_clusters and trained.config.walk.energy == "graph" and trained.density.kind == "kernel"
+
+    @torch.no_grad()
+    def __call__(self, trained: Trained) -> dict[str, float]:
+        """See :func:`gedi.graph.information_kept`."""
+        assert trained.model.density is not None
+        points = trained.model.density.points
+        assert isinstance(points, torch.Tensor)
+        logits = seen_of(trained.model, points).logits
+        return {"information_kept": information_kept(WalkGraph.of(points), logits.double().log_softmax(dim=1))}

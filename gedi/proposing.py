@@ -1,0 +1,148 @@
+"""What the graph of a table's points proposes before any training: clusters, their shares, lengths and steps."""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture
+from torch import Tensor
+
+from gedi.config import Config
+from gedi.data import Dataset, is_sharded, spread
+from gedi.errors import UserError
+from gedi.graph import (
+    WalkGraph,
+    cut_shares,
+    information_kept_by_cut,
+    longest_walk,
+    normalised_cut,
+    some_of,
+    spectrum,
+)
+from gedi.nn import Model
+from gedi.random import Streams
+
+MOST_CLUSTERS = 15  # that the graph proposes where nobody says how many
+_SHARPEST = 4.0  # of the first layer, for points of unit spread
+_RIDGE = 1e-3  # of a mixture's covariances
+_ROUNDS = 10  # in which a proposal may settle along the graph
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A clustering of the points that training visits, and what follows from their distances.
+
+    Attributes:
+        numbers: of the training points visited, (m,).
+        graph: of these points.
+        parts: the cluster proposed for each, (m,).
+        source: what proposed it.
+        information: what a walk step keeps of each proposal, by its source.
+        steps: of walks, most of which stay in their part.
+    """
+
+    numbers: Tensor
+    graph: WalkGraph
+    clusters: int
+    parts: Tensor
+    source: str
+    information: dict[str, float]
+    steps: int
+
+    @property
+    def shares(self) -> Tensor:
+        """Of the clusters; none is quite 0."""
+        shares = cut_shares(self.parts, self.clusters).clamp_min(1 / (2 * len(self.parts)))
+        return (shares / shares.sum()).float()
+
+    @property
+    def length(self) -> float:
+        """How far apart near points are in each column, on average."""
+        return float(self.graph.scales.median()) / math.sqrt(self.graph.points.shape[1])
+
+    def settled(self, config: Config) -> Config:
+        """The settings with what follows from the points: steps of walks, noise, sharpness and size of batches."""
+        sharpness = None if config.model.sharpness is None else min(_SHARPEST, config.model.sharpness / self.length)
+        stages = {
+            name: stage.model_copy(update={"batch_size": min(stage.batch_size, len(self.parts))})
+            for name, stage in config.stages.items()
+        }
+        return config.model_copy(
+            update={
+                "model": config.model.model_copy(update={"sharpness": sharpness}),
+                "augment": config.augment.model_copy(update={"noise": config.augment.noise * self.length}),
+                "walk": config.walk.model_copy(update={"steps": self.steps}),
+                "stages": stages,
+            }
+        )
+
+    def visited(self, data: Dataset) -> Dataset:
+        """The data with only those training points that are visited."""
+        labels = None if data.train_labels is None else data.train_labels[self.numbers]
+        return replace(data, train=data.train[self.numbers], train_labels=labels)
+
+
+def walks_on_graph(config: Config) -> bool:
+    """Whether a term of the config walks on the graph of the points, or begins from what it proposes."""
+    stages = [stage for stage in config.stages.values() if stage.iterations]
+    asked = any("walk" in stage.looks or (config.walk.composed and "view" in stage.looks) for stage in stages)
+    return config.walk.energy == "graph" and asked
+
+
+def propose(config: Config, data: Dataset, clusters: int | None, streams: Streams) -> Proposal:
+    """Clusters of the training points, or of as many of them as are visited.
+
+    The graph's cut, k-means and a mixture of Gaussians compete: each settles along the graph, then what a walk step
+    keeps of it counts. Labels take no part.
+
+    Args:
+        config: with its method's changes.
+        data: its training part.
+        clusters: how many; None lets the graph's spectrum say.
+        streams: everything drawn follows from them.
+    """
+    if config.density.kind != "kernel":
+        raise UserError(
+            f"walks on the graph need density.kind=kernel, whose points it joins, got {config.density.kind}"
+        )
+    if len(data.train.shape) != 2:
+        raise UserError(f"the graph is of rows of a table, got points of shape {tuple(data.train.shape[1:])}")
+    if data.groups:
+        raise UserError("the graph visits points one by one: data in groups need walk.energy=stage1 or live")
+    n, most = len(data.train), config.density.points  # type: ignore[attr-defined]
+    if n < 4:
+        raise UserError(f"the graph needs at least 4 training points, got {n}")
+    generator = streams["graph"]
+    numbers = spread(n, most) if is_sharded(data.train) else some_of(n, most, generator)
+    graph = WalkGraph.of(data.train[numbers])
+    found = clusters or spectrum(graph, MOST_CLUSTERS).clusters
+    rows, seed = graph.points.numpy(), int(torch.randint(2**31, (), generator=generator))
+    mixture = GaussianMixture(found, n_init=3, random_state=seed, reg_covar=_RIDGE)
+    by = {
+        "cut": normalised_cut(graph, found, generator).parts,
+        "k-means": torch.from_numpy(KMeans(found, n_init=10, random_state=seed).fit_predict(rows)).long(),
+        "mixture": torch.from_numpy(mixture.fit_predict(rows)).long(),
+    }
+    kept = {source: information_kept_by_cut(graph, settle(graph, parts, found)) for source, parts in by.items()}
+    best = max(kept, key=lambda source: kept[source])
+    return Proposal(numbers, graph, found, by[best], best, kept, longest_walk(graph, by[best]))
+
+
+def settle(graph: WalkGraph, parts: Tensor, clusters: int) -> Tensor:
+    """Each point goes to the part that its walk steps lead to most, again and again until none moves."""
+    for _ in range(_ROUNDS):
+        inside = torch.nn.functional.one_hot(parts, clusters).double()
+        after = torch.from_numpy(graph.transition @ inside.numpy()).argmax(dim=1)
+        if torch.equal(after, parts) or len(after.unique()) < len(parts.unique()):  # type: ignore[no-untyped-call]
+            return parts
+        parts = after
+    return parts
+
+
+def graph_walk(model: Model, config: Config, x: Tensor, seed: int) -> Tensor:
+    """Where walks end that go on from the nearest of the points that the model keeps: (n, d) -> (n, d)."""
+    kept = model.density.points  # type: ignore[union-attr]
+    assert isinstance(kept, Tensor)
+    nearest = torch.cdist(x.double(), kept.double()).argmin(dim=1)
+    return kept[WalkGraph.of(kept).walk(nearest, config.walk.steps, Streams(seed)["walk"])]
