@@ -50,7 +50,7 @@ def build_model(
         projector,
         prototypes,
         finer=Prototypes(m.embedding, m.finer, m.temperature, streams["finer"]) if m.finer else None,
-        density=config.density.module(latent, make, streams),
+        density=config.density.module(latent, make, streams, shape),
     )
 
 
@@ -214,6 +214,10 @@ def _walks(name: str, config: Config, stage: StageConfig) -> bool:
             f"a composed walk is part of the augmented view: {name}.terms must not look at the walk besides"
         )
     walks = composed or "walk" in stage.looks
+    if walks and config.walk.direction == "denoise" and config.walk.energy == "radial":
+        raise UserError("there is no noise to take off by walk.energy=radial: the control of denoising is noise")
+    if walks and config.walk.direction == "denoise" and config.walk.relax:
+        raise UserError(f"a walk that denoises is back at the data as it is: walk.relax={config.walk.relax} must be 0")
     if walks and config.walk.energy != "radial" and config.density.kind == "none":
         raise UserError("walks follow a density, and there is none: see density.kind, or walk.energy=radial")
     return walks

@@ -112,10 +112,10 @@ class ModelConfig(Section):
 class WalkConfig(Section):
     """Manifold walks (DAM)."""
 
-    energy: Literal["stage1", "live", "radial"] = "stage1"
+    energy: Literal["stage1", "live", "radial", "noise"] = "stage1"  # noise: as long as a walk by stage1's
     steps: Count = 200  # T
-    radius: Width = 0.05  # epsilon
-    direction: Literal["constant", "fresh", "carried"] = "carried"
+    radius: Width = 0.05  # epsilon; of direction=denoise the width of the noise
+    direction: Literal["constant", "fresh", "carried", "denoise"] = "carried"
     corrector: Amount = 0.001
     inertia: Share = 0.5
     relax: Count = 0  # Langevin moves after every step, back to the data

@@ -204,6 +204,7 @@ def prepare(
         for part in (model.encoder, getattr(model.density, "encoder", None)):
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
+    method_config.density.measure(model, data.train)
     processes = Processes(fabric.global_rank, fabric.world_size)
     density = method_config.density.bind(Place(on_device, initial, processes))
     context = context_of(method_config, clusters, constraint, data.train_labels is not None)

@@ -17,7 +17,7 @@ _CLUSTERS = {
     "constraint": "rule alone",
     "supervised": "labels",
 }
-_ENERGY = {"stage1": "energy of stage 1", "live": "live energy", "radial": "no model"}
+_ENERGY = {"stage1": "energy of stage 1", "live": "live energy", "radial": "no model", "noise": "noise as long"}
 
 
 def training_of(config: Config) -> Settings:
@@ -165,7 +165,10 @@ def _chains(config: Config) -> str:
 
 
 def _walk(config: Config, stages: Mapping[str, StageConfig]) -> str:
-    return f"{config.walk.steps} steps, {_ENERGY[config.walk.energy]}" if _walks(config, stages) else "none"
+    if not _walks(config, stages):
+        return "none"
+    how = " of noise and denoising" if config.walk.direction == "denoise" else ""
+    return f"{config.walk.steps} steps{how}, {_ENERGY[config.walk.energy]}"
 
 
 def _said(config: Config) -> str:

@@ -12,9 +12,9 @@ from gedi.nn import Model
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box, Initial
-from gedi.score import score
+from gedi.score import posterior_mean, score
 from gedi.settings import Section
-from gedi.types import EnergyFn, Spread
+from gedi.types import EnergyFn, Points, Spread
 
 #: State that a density carries from step to step: tensors, :class:`~gedi.types.Spread`, in dictionaries; or None.
 Carried = Any
@@ -57,8 +57,8 @@ class Values(NamedTuple):
 class Density(Section):
     """A likelihood model; its settings are the part. A subclass is one file and nothing else.
 
-    Training asks, in this order: :meth:`begin` once, then each step :meth:`draw` and :meth:`values`. A trained model
-    answers :meth:`log_density`, :meth:`score` and :meth:`sample`.
+    Training asks, in this order: :meth:`measure` and :meth:`begin` once, then each step :meth:`draw` and
+    :meth:`values`. A trained model answers :meth:`log_density`, :meth:`score`, :meth:`denoised` and :meth:`sample`.
 
     Attributes:
         kind: what settings call it.
@@ -94,9 +94,16 @@ class Density(Section):
         """How many points it holds in memory, by the setting that says so."""
         return {}
 
-    def module(self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams) -> nn.Module | None:
-        """What it adds to the network, given the latent's length and a maker of encoders like the network's own."""
+    def module(
+        self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams, shape: Sequence[int] = ()
+    ) -> nn.Module | None:
+        """What it adds to the network, given the latent's length, a maker of encoders like the network's own, and the
+        shape of a point.
+        """
         return None
+
+    def measure(self, model: Model, points: Points) -> None:
+        """Take from the training points what its part of the network must know of them, such as their scales."""
 
     def begin(self, generator: torch.Generator) -> Carried:
         """Its state at the beginning, or after all it carried went wrong."""
@@ -162,6 +169,12 @@ class Density(Section):
     def score(self, model: Model, x: Tensor) -> Tensor:
         """``grad log p(x)``, (n, *shape)."""
         return score(self.energy(model), x)
+
+    def denoised(self, model: Model, x: Tensor, width: float) -> Tensor:
+        """The mean of what points may have been before noise of a width was added, (n, *shape); Tweedie's, unless it
+        knows better.
+        """
+        return posterior_mean(self.energy(model), x, width)
 
     def sample(self, model: Model, n: int, generator: torch.Generator) -> Tensor:
         """n points of the model, (n, *shape)."""

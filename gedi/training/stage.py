@@ -14,11 +14,12 @@ from gedi.objectives.objective import Objective
 from gedi.precision import full_precision
 from gedi.sampling import Langevin
 from gedi.types import EnergyFn
-from gedi.views import gaussian_noise, manifold_walk
+from gedi.views import denoise_walk, gaussian_noise, manifold_walk, noise_as_long
 from gedi.views.manifold import Direction
 
-#: Which energy a walk follows: the one the stage began with, the live one, or the control ``|x|^2 / 2``.
-WalkEnergy = Literal["stage1", "live", "radial"]
+#: Which energy a walk follows: the one the stage began with, the live one, or a control: ``|x|^2 / 2``, or noise that
+#: is as long as the walk on the one the stage began with.
+WalkEnergy = Literal["stage1", "live", "radial", "noise"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Walk:
     energy: WalkEnergy
     steps: int
     radius: float
-    direction: Direction
+    direction: Direction | Literal["denoise"]
     corrector: float
     inertia: float
     refresh: int
@@ -62,8 +63,19 @@ class Walk:
         """Whether each batch is walked on its own."""
         return self.refresh == 1
 
+    @property
+    def frozen(self) -> bool:
+        """Whether the energy that the stage began with is kept for it."""
+        return self.energy in ("stage1", "noise")
+
     def __call__(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int = 0) -> Tensor:
         """The end of a walk from each point, or its path, at every ``every``-th step."""
+        ends = self._walked(energy, x, generator, every)
+        return noise_as_long(x, ends, generator) if self.energy == "noise" else ends
+
+    def _walked(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int) -> Tensor:
+        if self.direction == "denoise":
+            return denoise_walk(energy, x, generator, steps=self.steps, width=self.radius, every=every)
         relax = self.relax
         return manifold_walk(
             energy,
