@@ -41,8 +41,9 @@ def scales_of(points: Points) -> Scales:
     width = float((rows - centre.flatten()).square().mean().sqrt())
     if not width > 0:
         return Scales(centre, 1.0, 1.0)  # one point, or copies of one: any scale is as good
-    asked = rows[spread(len(rows), _ASKED)]
-    distance = torch.cdist(asked, rows)
+    rows = rows - centre.flatten()
+    asked = rows[spread(len(rows), _ASKED)].double()  # in single precision a point may seem to lie beside itself
+    distance = torch.cat([torch.cdist(asked, part.double()) for part in torch.split(rows, 1000)], dim=1)
     other = distance > 1e-6 * width * math.sqrt(rows.shape[1])  # neither itself nor a copy of it
     nearest = distance.masked_fill(~other, math.inf).amin(dim=1)
     return Scales(centre, width, float(nearest.median()) / math.sqrt(rows.shape[1]))

@@ -36,8 +36,8 @@ class Denoiser(nn.Module):
 
     Example:
         >>> denoiser = Denoiser((2,))
-        >>> denoiser(torch.tensor([[2.0, 4.0]]), torch.tensor([1.0])).tolist()  # untrained: halfway to the centre
-        [[1.0, 2.0]]
+        >>> denoiser(torch.tensor([[2.0, 4.0]]), torch.tensor([1.0])).detach().round()  # untrained
+        tensor([[1., 2.]])
     """
 
     centre: Tensor
