@@ -114,7 +114,8 @@ class WalkConfig(Section):
 
     energy: Literal["stage1", "live", "radial", "noise"] = "stage1"  # noise: as long as a walk by stage1's
     steps: Count = 200  # T
-    radius: Width = 0.05  # epsilon; of direction=denoise the width of the noise
+    # epsilon; of direction=denoise the width of the noise, and None lets the density choose it
+    radius: Width | None = 0.05
     direction: Literal["constant", "fresh", "carried", "denoise"] = "carried"
     corrector: Amount = 0.001
     inertia: Share = 0.5

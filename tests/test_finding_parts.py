@@ -94,7 +94,7 @@ def test_kinds_of_different_rooms_do_not_mix():
             "swaped",
             r"unknown objective 'swaped': did you mean 'swapped'\? Valid: agreement, balance",
         ),
-        ("gedi.densities", "enregy", r"unknown density 'enregy': did you mean 'energy'\? Valid: energy, none"),
+        ("gedi.densities", "enregy", r"unknown density 'enregy': did you mean 'energy'\? Valid: denoiser, energy"),
         ("gedi.moves", "algin", r"unknown move 'algin': did you mean 'align'\? Valid: align, merge"),
     ],
 )

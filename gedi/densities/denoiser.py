@@ -8,12 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from gedi.data import scales_of
+from gedi.data import scales_of, spread
 from gedi.densities.density import Carried, Density, Draw, Joined, Values
 from gedi.nn import Model
 from gedi.nn.denoiser import Denoiser
 from gedi.precision import full_precision
-from gedi.random import Streams
+from gedi.random import Streams, derive_seed
 from gedi.sampling import Box
 from gedi.settings import Positive, Width
 from gedi.types import Points
@@ -21,6 +21,9 @@ from gedi.types import Points
 _LEVELS = 12  # widths that the energy is summed over
 _NUMBERS = 64  # of noise that a level is averaged over, at least
 _ANNEALED = 50  # widths that samples come down through
+_REACH = 0.6  # of the way to the nearest neighbour that a step of a walk goes
+_ASKED = 500  # points that tell how far steps go
+_HALVINGS = 12  # of the range that the width of walks is looked for in
 _AT_A_TIME = 1000  # points that are denoised together
 
 
@@ -46,6 +49,7 @@ class DenoiserDensity(Density):
 
     kind: ClassVar[str] = "denoiser"
     terms: ClassVar[tuple[str, ...]] = ("denoising",)
+    chooses_width: ClassVar[bool] = True
 
     @property
     def encoders(self) -> int:
@@ -64,6 +68,19 @@ class DenoiserDensity(Density):
         highest = self.highest or 3 * scales.spread
         lowest = self.lowest or min(scales.near / 2, highest / 10)
         network_of(model).set_scales(scales.centre, scales.spread, min(lowest, highest), highest)
+
+    @torch.no_grad()
+    def settle(self, model: Model, points: Points) -> None:
+        """The width at which a step of the walk goes a set share of the way to the nearest neighbour."""
+        network, wanted = network_of(model), _REACH * scales_of(points).near
+        x = points[spread(len(points), _ASKED)].to(network.centre)
+        noise = _normal(x.shape, _always("steps of walks"), x)
+        energy, low, high = self.energy(model), network.lowest.log(), network.highest.log()
+        for _ in range(_HALVINGS):
+            width = float(((low + high) / 2).exp())
+            step = (energy.denoised(x + width * noise, width) - x).square().mean().sqrt()
+            low, high = ((low + high) / 2, high) if step < wanted else (low, (low + high) / 2)
+        network.walk_width.fill_(float(((low + high) / 2).exp()))
 
     def draw(
         self,
@@ -112,8 +129,8 @@ class DenoiserDensity(Density):
         """Noise, brought down through the widths: at each the posterior mean, and as much noise as the next one has."""
         network = network_of(model)
         widths = network.widths(_ANNEALED).flip(0)
-        spread = (network.spread.square() + widths[0].square()).sqrt()
-        x = network.centre + spread * _normal((n, *network.centre.shape), generator, network.centre)
+        total = (network.spread.square() + widths[0].square()).sqrt()
+        x = network.centre + total * _normal((n, *network.centre.shape), generator, network.centre)
         energy = self.energy(model)
         for width, following in itertools.pairwise(widths):
             mean, kept = energy.denoised(x, float(width)), (following / width).square()
@@ -126,6 +143,11 @@ class Reconstruction:
 
     def __init__(self, network: Denoiser, box: Box) -> None:
         self.network, self.box = network, box
+
+    @property
+    def walk_width(self) -> float:
+        """The width of the noise in walks."""
+        return float(self.network.walk_width)
 
     @full_precision  # squares are divided by small ones
     def __call__(self, x: Tensor) -> Tensor:
@@ -149,7 +171,7 @@ class Reconstruction:
     def _errors(self, x: Tensor, width: Tensor) -> Tensor:
         """The mean squared error at a width over noise and its opposite, summed over coordinates: (n,)."""
         pairs = max(1, math.ceil(_NUMBERS / 2 / math.prod(x.shape[1:])))
-        noise = _normal((pairs, *x.shape[1:]), torch.Generator().manual_seed(0), x)
+        noise = _normal((pairs, *x.shape[1:]), _always("energy"), x)
         noised = x + width * torch.cat([noise, -noise]).unsqueeze(1)  # (draws, n, *shape)
         found = self.network(noised.flatten(0, 1), width.expand(2 * pairs * len(x))).view_as(noised)
         errors: Tensor = (found - x).flatten(2).square().sum(dim=2).mean(dim=0)
@@ -171,6 +193,11 @@ def relative_errors(network: Denoiser, found: Tensor, clean: Tensor, width: Tens
 
 def _each(width: Tensor, x: Tensor) -> Tensor:
     return width.view(-1, *[1] * (x.dim() - 1))
+
+
+def _always(name: str) -> torch.Generator:
+    """The same numbers whenever asked; not those of a plain seed, which the data may have been drawn from."""
+    return torch.Generator().manual_seed(derive_seed(0, f"denoiser/{name}"))
 
 
 def _normal(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:

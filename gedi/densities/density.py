@@ -63,10 +63,13 @@ class Density(Section):
     Attributes:
         kind: what settings call it.
         terms: names of its training terms, which stages give weights to.
+        chooses_width: whether it can tell how much noise a walk of noise and denoising takes: its energy has a
+            ``walk_width`` then, which :meth:`settle` chooses.
     """
 
     kind: ClassVar[str]
     terms: ClassVar[tuple[str, ...]] = ()
+    chooses_width: ClassVar[bool] = False
     _place: Place = PrivateAttr()
 
     def bind(self, place: Place) -> Self:
@@ -104,6 +107,9 @@ class Density(Section):
 
     def measure(self, model: Model, points: Points) -> None:
         """Take from the training points what its part of the network must know of them, such as their scales."""
+
+    def settle(self, model: Model, points: Points) -> None:
+        """Choose what walks need, by what it has learnt and without labels; a stage that walks is about to begin."""
 
     def begin(self, generator: torch.Generator) -> Carried:
         """Its state at the beginning, or after all it carried went wrong."""

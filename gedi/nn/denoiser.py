@@ -30,6 +30,7 @@ class Denoiser(nn.Module):
 
     Attributes:
         centre, spread, lowest, highest: ``m``, ``s`` and the range of widths it is for; see :meth:`set_scales`.
+        walk_width: the width of the noise in walks, once it is chosen.
 
     Source: the scaling of inputs and outputs is that of Karras et al., "Elucidating the design space of
     diffusion-based generative models", 2022.
@@ -44,13 +45,14 @@ class Denoiser(nn.Module):
     spread: Tensor
     lowest: Tensor
     highest: Tensor
+    walk_width: Tensor
 
     def __init__(self, shape: Sequence[int], width: int = 32, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         images = len(shape) == 3
         self.body = ImageBody(shape, width, generator) if images else RowBody(math.prod(shape), 4 * width, generator)
         self.register_buffer("centre", torch.zeros(tuple(shape)))
-        for name, value in (("spread", 1.0), ("lowest", 0.1), ("highest", 3.0)):
+        for name, value in (("spread", 1.0), ("lowest", 0.1), ("highest", 3.0), ("walk_width", 0.1)):
             self.register_buffer(name, torch.tensor(value))
 
     @torch.no_grad()
@@ -59,6 +61,7 @@ class Denoiser(nn.Module):
         self.centre.copy_(centre)
         for mine, given in ((self.spread, spread), (self.lowest, lowest), (self.highest, highest)):
             mine.fill_(given)
+        self.walk_width.fill_(lowest)
 
     def widths(self, number: int) -> Tensor:
         """Widths evenly spaced in their logarithm, the lowest first: (number,)."""

@@ -8,7 +8,7 @@ from gedi.settings import merge
 #: The density and its walks, for any of the laptop's image presets; the cluster terms are those of the preset.
 _WALKED: dict[str, Any] = {
     "density": {"kind": "denoiser"},
-    "walk": {"direction": "denoise", "steps": 2, "composed": True, "refresh": 1},
+    "walk": {"direction": "denoise", "radius": None, "steps": 2, "composed": True, "refresh": 1},
     "stage1": {
         "iterations": 1000,
         "batch_size": 128,
@@ -20,6 +20,6 @@ _WALKED: dict[str, Any] = {
 }
 
 WALK_PRESETS: dict[str, dict[str, Any]] = {
-    "digits-walk": merge(merge(DIGITS, _WALKED), {"walk": {"radius": 0.8}}),
-    "mnist-walk": merge(merge(MNIST, _WALKED), {"walk": {"radius": 0.8}}),
+    "digits-walk": merge(DIGITS, _WALKED),
+    "mnist-walk": merge(MNIST, _WALKED),
 }

@@ -50,7 +50,7 @@ class Walk:
 
     energy: WalkEnergy
     steps: int
-    radius: float
+    radius: float | None  # None: the density's own choice, of walks that denoise
     direction: Direction | Literal["denoise"]
     corrector: float
     inertia: float
@@ -77,6 +77,7 @@ class Walk:
         if self.direction == "denoise":
             return denoise_walk(energy, x, generator, steps=self.steps, width=self.radius, every=every)
         relax = self.relax
+        assert self.radius is not None
         return manifold_walk(
             energy,
             x,

@@ -11,7 +11,13 @@ from gedi.types import EnergyFn
 
 @torch.no_grad()
 def denoise_walk(
-    energy: EnergyFn, x: Tensor, generator: torch.Generator, *, steps: int = 2, width: float = 0.5, every: int = 0
+    energy: EnergyFn,
+    x: Tensor,
+    generator: torch.Generator,
+    *,
+    steps: int = 2,
+    width: float | None = None,
+    every: int = 0,
 ) -> Tensor:
     r"""Walk each point by noise and what the density makes of it.
 
@@ -25,7 +31,7 @@ def denoise_walk(
         x: starting points, (n, *shape).
         generator: the stream of noise.
         steps: ``T``, the number of updates.
-        width: ``sigma``.
+        width: ``sigma``; None takes the energy's own ``walk_width``.
         every: if positive, return the path instead, every that many steps.
 
     Returns:
@@ -40,6 +46,9 @@ def denoise_walk(
     """
     if steps < 0:
         raise UserError(f"a walk needs steps (T) >= 0, got {steps}")
+    width = getattr(energy, "walk_width", None) if width is None else width
+    if width is None:
+        raise UserError("this density has no width of its own for walks that denoise: give one (walk.radius)")
     if width <= 0:
         raise UserError(f"a walk that denoises needs a width of its noise > 0, got {width}")
     path = [x]

@@ -82,6 +82,22 @@ def test_untrained_its_samples_are_the_gaussians_and_stay_in_the_box(seeded):
     assert near.sample(model, 500, seeded(0)).abs().max() <= 1
 
 
+def test_a_step_of_a_walk_goes_a_share_of_the_way_to_the_nearest_neighbour(seeded):
+    """Of a Gaussian a step from x leads to the share s^2 / (s^2 + sigma^2) of x and of noise."""
+    x = torch.randn(60, 20, generator=seeded(0), dtype=torch.float64)
+    for unit in (1.0, 100.0):
+        density, model = setup(shape=(20,))
+        density = density.bind(Place(Box(-1e4 * torch.ones(20), 1e4 * torch.ones(20)), density._place.initial))
+        density.measure(model, unit * x)
+        density.settle(model, unit * x)
+        width, s = density.energy(model).walk_width / unit, float(network_of(model).spread) / unit
+        share = s**2 / (s**2 + width**2)
+        step = ((1 - share) ** 2 * s**2 + share**2 * width**2) ** 0.5
+        rows = x.numpy()
+        nearest = [min(((a - b) ** 2).mean() ** 0.5 for j, b in enumerate(rows) if j != i) for i, a in enumerate(rows)]
+        assert step == pytest.approx(0.6 * sorted(nearest)[30], rel=0.05)
+
+
 def test_the_mean_before_the_noise_is_one_pass_and_no_score(monkeypatch):
     density, model = setup()
     network_of(model).set_scales(torch.zeros(2), 1.0, 0.1, 3.0)
@@ -196,6 +212,8 @@ def test_a_run_that_is_stopped_and_loaded_ends_bit_for_bit_as_one_that_is_not(st
     for name, x in whole.trainer.model.state_dict().items():
         assert torch.equal(x, second.trainer.model.state_dict()[name]), name
     assert begun + ended == log
+    width = network_of(whole.trainer.model).walk_width
+    assert network_of(whole.trainer.model).lowest < width < network_of(whole.trainer.model).highest
     assert {"denoising"} < set(log[0])
 
 
@@ -238,6 +256,7 @@ def test_a_fitted_model_is_saved_with_its_scales_and_answers(tmp_path, seeded):
     ("settings", "said"),
     [
         (["walk.energy=radial"], "the control of denoising is noise"),
+        (["walk.direction=fresh"], "walk.radius=null leaves it to the density"),
         (["walk.relax=3"], "walk.relax=3 must be 0"),
         (["density.chains=3"], r"unknown key 'density\.chains'"),
         (["stage1.density.generative=1"], "unknown term of density.kind=denoiser"),
