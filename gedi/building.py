@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from gedi.config import Config, StageConfig
+from gedi.config import Config, StageConfig, WalkConfig
 from gedi.data import is_sharded, spread
 from gedi.densities.density import Density
 from gedi.errors import UserError
@@ -60,7 +60,7 @@ def build_model(
         projector,
         prototypes,
         finer=Prototypes(m.embedding, m.finer, m.temperature, streams["finer"]) if m.finer else None,
-        density=(density or config.density).module(latent, make, streams),
+        density=(density or config.density).module(latent, make, streams, shape),
     )
 
 
@@ -237,6 +237,21 @@ def _walks(name: str, config: Config, stage: StageConfig) -> bool:
             f"a composed walk is part of the augmented view: {name}.terms must not look at the walk besides"
         )
     walks = composed or "walk" in stage.looks
+    if walks:
+        _check_walk(config.walk, config.density)
     if walks and config.walk.energy != "radial" and config.density.kind == "none":
         raise UserError("walks follow a density, and there is none: see density.kind, or walk.energy=radial")
     return walks
+
+
+def _check_walk(walk: WalkConfig, density: Density) -> None:
+    """Refuse a walk whose parts do not fit one another."""
+    denoises = walk.direction == "denoise"
+    if denoises and walk.energy == "radial":
+        raise UserError("there is no noise to take off by walk.energy=radial: the control of denoising is noise")
+    if denoises and walk.relax:
+        raise UserError(f"a walk that denoises is back at the data as it is: walk.relax={walk.relax} must be 0")
+    if walk.radius is None and not (denoises and density.chooses_width):
+        raise UserError(
+            "walk.radius=null leaves it to the density, which walk.direction=denoise and density.kind=denoiser can"
+        )

@@ -115,11 +115,13 @@ class ModelConfig(Section):
 class WalkConfig(Section):
     """Manifold walks (DAM)."""
 
-    # graph: from training point to training point; steps, noise and sharpness then follow from their distances
-    energy: Literal["stage1", "live", "radial", "graph"] = "stage1"
+    # noise: as long as a walk by stage1's; graph: from training point to training point, and then steps, noise and
+    # sharpness follow from their distances
+    energy: Literal["stage1", "live", "radial", "noise", "graph"] = "stage1"
     steps: Count = 200  # T
-    radius: Width = 0.05  # epsilon
-    direction: Literal["constant", "fresh", "carried"] = "carried"
+    # epsilon; of direction=denoise the width of the noise, and None lets the density choose it
+    radius: Width | None = 0.05
+    direction: Literal["constant", "fresh", "carried", "denoise"] = "carried"
     corrector: Amount = 0.001
     inertia: Share = 0.5
     relax: Count = 0  # Langevin moves after every step, back to the data

@@ -41,6 +41,7 @@ from gedi.evaluation import (
     ood_scores,
     precision_recall,
 )
+from gedi.fitted import Fitted
 from gedi.measures.measure import seen_of
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.names import PARTS, Recipe
@@ -99,7 +100,7 @@ def evaluate_run(
             elif part == "fid" and has_density(config):
                 found["fid"] = _samples(model, config, data, box, directory, samples, inception, streams["fid"])
             elif part == "ood":
-                found |= _strangers(model, config, data, against, data_dir, limit, streams["ood"], directory)
+                found |= _strangers(fitted, data, against, data_dir, limit, streams["ood"], directory)
             directory.write("evaluation.json", json.dumps(found, indent=2) + "\n")  # a later part may fail
     return found
 
@@ -212,8 +213,7 @@ def _as_pictures(points: Tensor, pixels: Pixels) -> Tensor:
 
 
 def _strangers(
-    model: Model,
-    config: Config,
+    fitted: Fitted,
     data: Dataset,
     names: Sequence[str],
     data_dir: str | Path | None,
@@ -225,12 +225,12 @@ def _strangers(
     before = directory.evaluation()
     assert isinstance(data.test, StoredImages)
     own = data.test[_some(len(data.test), limit, generator)]
-    inside = _scores(model, config, own)
+    inside = _scores(fitted, own)
     found: Record = {}
     energies = {data.name: inside}
     for name in names:
         other, source = _other_images(name, data.test, data_dir, limit, generator)
-        energies[name] = _scores(model, config, other)
+        energies[name] = _scores(fitted, other)
         found[name] = {**ood_aurocs(inside, energies[name]), "source": source, "images": [len(own), len(other)]}
     result: Record = {"ood": before.get("ood", {}) | found}
     if "log_density" in inside:
@@ -257,11 +257,11 @@ def _some(n: int, limit: int | None, generator: torch.Generator) -> Tensor:
     return torch.randperm(n, generator=generator)[: limit or n].sort().values
 
 
-def _scores(model: Model, config: Config, x: Tensor) -> dict[str, Tensor]:
+def _scores(fitted: Fitted, x: Tensor) -> dict[str, Tensor]:
     """Every score the run has: a density's only if it trained one, a cluster's only if it has clusters."""
-    logits = seen_of(model, x).logits if has_clusters(config) else None
-    if has_density(config):
-        return ood_scores(model.energy, x, logits)
+    logits = seen_of(fitted.model, x).logits if has_clusters(fitted.config) else None
+    if has_density(fitted.config):
+        return ood_scores(fitted.energy, x, logits)
     return {} if logits is None else {"max_probability": logits.softmax(dim=1).amax(dim=1)}
 
 

@@ -25,7 +25,7 @@ from gedi.renamed import VERSION, VERSION_KEY, renamed_tensors
 from gedi.run_files import Shape, checksum_of, read_json, read_tensors, refuse
 from gedi.sampling import Box
 from gedi.score import score
-from gedi.types import Clustered
+from gedi.types import Clustered, EnergyFn
 
 Record = dict[str, Any]
 Inputs = Scaling | Pixels
@@ -67,6 +67,11 @@ class Fitted:
         self.clusters, self.box, self.own_encoder, self.verdict = clusters, box, own_encoder, verdict
         self.density = config.density.bind(Place(box, box))
 
+    @property
+    def energy(self) -> EnergyFn:
+        """``-log p(x)`` up to a constant, of points as the network sees them."""
+        return self.density.energy(self.model)
+
     def predict(self, points: Any) -> Tensor:
         """The cluster of each point, (n,); the density is not asked."""
         self._needs_clusters("predict")
@@ -92,7 +97,7 @@ class Fitted:
     def score(self, points: Any) -> Tensor:
         """``grad log p(x)`` in the units of what is given, (n, *shape)."""
         self._needs_density("score")
-        energy = self.density.energy(self.model)
+        energy = self.energy
         given = self._given(points)
         given = given.float() / 255 if given.dtype == torch.uint8 else given
         return torch.cat([score(lambda x: energy(self.inputs(x)), part) for part in chunks(given, _AT_A_TIME)])
@@ -109,7 +114,7 @@ class Fitted:
         self._needs_density("walk")
         if self.config.walk.energy == "graph":
             return self.inputs.back(self._each(points, lambda x: graph_walk(self.model, self.config, x, seed)))
-        walk, energy = walk_settings(self.config), self.density.energy(self.model)
+        walk, energy = walk_settings(self.config), self.energy
         return self.inputs.back(self._each(points, lambda x: walk(energy, x, Streams(seed)["walk"])))
 
     def save(self, folder: str | Path) -> None:

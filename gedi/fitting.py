@@ -212,6 +212,7 @@ def prepare(
         for part in (model.encoder, getattr(model.density, "encoder", None)):
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
+    density.measure(model, data.train)
     shares, graph = (None, None) if proposed is None else (proposed.shares, proposed.graph)
     context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares)
     stages = build_stages(method_config, density, context, graph)

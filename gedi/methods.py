@@ -131,6 +131,8 @@ def changes_of(config: Config) -> Settings:
     changes = dict(method.settings)
     if not method.density:
         changes["density"] = {"kind": "none"}
+        if config.walk.composed and config.walk.energy != "radial":
+            changes["walk"] = {"composed": False}  # nothing is left to walk by
     elif config.density.kind != "energy":
         changes.pop("density", None)  # an encoder of its own is a setting of the energy
     if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:

@@ -17,7 +17,13 @@ _CLUSTERS = {
     "constraint": "rule alone",
     "supervised": "labels",
 }
-_ENERGY = {"stage1": "energy of stage 1", "live": "live energy", "radial": "no model", "graph": "graph of the points"}
+_ENERGY = {
+    "stage1": "energy of stage 1",
+    "live": "live energy",
+    "radial": "no model",
+    "noise": "noise as long",
+    "graph": "graph of the points",
+}
 
 
 def training_of(config: Config) -> Settings:
@@ -168,7 +174,8 @@ def _walk(config: Config, stages: Mapping[str, StageConfig]) -> str:
     if not _walks(config, stages):
         return "none"
     followed = _ENERGY[config.walk.energy]
-    return followed if config.walk.energy == "graph" else f"{config.walk.steps} steps, {followed}"
+    how = " of noise and denoising" if config.walk.direction == "denoise" else ""
+    return followed if config.walk.energy == "graph" else f"{config.walk.steps} steps{how}, {followed}"
 
 
 def _said(config: Config) -> str:

@@ -80,6 +80,7 @@ class PlainStep:
     def walk(self, x: Tensor) -> Tensor:
         """Where walks from a batch end."""
         settings = self.config.walk
+        assert settings.radius is not None
         length = settings.radius * (0.5 + 0.5 * torch.rand(len(x), 1))
         delta = F.normalize(torch.randn_like(x), dim=1) * length
         for _ in range(settings.steps):

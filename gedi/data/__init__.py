@@ -15,6 +15,7 @@ from gedi.data.image_arrays import load_image_arrays
 from gedi.data.images import ImageSet, unit_range
 from gedi.data.pixels import Pixels, StoredImages, chunks
 from gedi.data.scaled import ScaledRows
+from gedi.data.scales import Scales, scales_of
 from gedi.data.scaling import Scaling
 from gedi.data.sharded import ShardSet, load_shards
 from gedi.data.shards import Shards, is_sharded, spread
@@ -30,6 +31,7 @@ __all__ = [
     "NoisyCurve",
     "Pixels",
     "ScaledRows",
+    "Scales",
     "Scaling",
     "ShardSet",
     "Shards",
@@ -54,6 +56,7 @@ __all__ = [
     "load_points",
     "load_shards",
     "read_idx",
+    "scales_of",
     "spread",
     "unit_range",
     "verify",

@@ -12,7 +12,7 @@ from gedi.nn import Model
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box, Initial
-from gedi.score import score
+from gedi.score import posterior_mean, score
 from gedi.settings import Section
 from gedi.types import EnergyFn, Points, Spread
 
@@ -61,18 +61,21 @@ class Values(NamedTuple):
 class Density(Section):
     """A likelihood model; its settings are the part. A subclass is one file and nothing else.
 
-    Training asks, in this order: :meth:`begin` once, then each step :meth:`draw` and :meth:`values`. A trained model
-    answers :meth:`log_density`, :meth:`score` and :meth:`sample`.
+    Training asks, in this order: :meth:`measure` and :meth:`begin` once, then each step :meth:`draw` and
+    :meth:`values`. A trained model answers :meth:`log_density`, :meth:`score`, :meth:`denoised` and :meth:`sample`.
 
     Attributes:
         kind: what settings call it.
         terms: names of its training terms, which stages give weights to.
         exact: whether it is there without any training.
+        chooses_width: whether it can tell how much noise a walk of noise and denoising takes: its energy has a
+            ``walk_width`` then, which :meth:`settle` chooses.
     """
 
     kind: ClassVar[str]
     terms: ClassVar[tuple[str, ...]] = ()
     exact: ClassVar[bool] = False
+    chooses_width: ClassVar[bool] = False
     _place: Place = PrivateAttr()
 
     def bind(self, place: Place) -> Self:
@@ -100,9 +103,19 @@ class Density(Section):
         """How many points it holds in memory, by the setting that says so."""
         return {}
 
-    def module(self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams) -> nn.Module | None:
-        """What it adds to the network, given the latent's length and a maker of encoders like the network's own."""
+    def module(
+        self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams, shape: Sequence[int] = ()
+    ) -> nn.Module | None:
+        """What it adds to the network, given the latent's length, a maker of encoders like the network's own, and the
+        shape of a point.
+        """
         return None
+
+    def measure(self, model: Model, points: Points) -> None:
+        """Take from the training points what its part of the network must know of them, such as their scales."""
+
+    def settle(self, model: Model, points: Points) -> None:
+        """Choose what walks need, by what it has learnt and without labels; a stage that walks is about to begin."""
 
     def begin(self, generator: torch.Generator) -> Carried:
         """Its state at the beginning, or after all it carried went wrong."""
@@ -168,6 +181,12 @@ class Density(Section):
     def score(self, model: Model, x: Tensor) -> Tensor:
         """``grad log p(x)``, (n, *shape)."""
         return score(self.energy(model), x)
+
+    def denoised(self, model: Model, x: Tensor, width: float) -> Tensor:
+        """The mean of what points may have been before noise of a width was added, (n, *shape); Tweedie's, unless it
+        knows better.
+        """
+        return posterior_mean(self.energy(model), x, width)
 
     def sample(self, model: Model, n: int, generator: torch.Generator) -> Tensor:
         """n points of the model, (n, *shape)."""

@@ -1,7 +1,7 @@
 """The paper's density: an energy ``-u^T enc(x)``, trained against Langevin samples in a replay buffer."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
@@ -74,7 +74,9 @@ class EnergyDensity(Density):
         """The replay buffer."""
         return {f"density.buffer={self.buffer}": self.buffer}
 
-    def module(self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams) -> nn.Module:
+    def module(
+        self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams, shape: Sequence[int] = ()
+    ) -> nn.Module:
         """The direction ``u``, and an encoder where it has its own."""
         own = encoder("generative_encoder") if self.own_encoder else None
         return EnergyHead(latent, own, streams["direction"])

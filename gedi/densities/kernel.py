@@ -1,7 +1,7 @@
 """A density without training: a normal bump on each of some training points, as wide as its surroundings."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -103,12 +103,13 @@ class KernelDensity(Density):
         """The points it stands on."""
         return {f"density.points={self.points}": self.points}
 
-    def module(self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams) -> KernelPoints:
+    def module(
+        self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams, shape: Sequence[int] = ()
+    ) -> KernelPoints:
         """Its points and widths; none yet where they will be loaded."""
         place = getattr(self, "_place", None)
         train: Points | None = None if place is None else place.points
         if train is None:
-            shape = (0,) if place is None else place.box.low.shape
             return KernelPoints(torch.empty(0, *shape), torch.empty(0))
         return make_kernels(train, self.points, self.width, streams["kernel"])
 

@@ -9,11 +9,18 @@ from gedi.presets.addition import ADDITION_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
 from gedi.presets.table import TABLE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
+from gedi.presets.walks import WALK_PRESETS
 from gedi.renamed import VERSION_KEY, renamed, written_by_0_1
 from gedi.settings import merge
 
 RECIPE = "toy"  #: the name of settings that follow no preset
-PRESETS: dict[str, dict[str, Any]] = {**TOY_PRESETS, **TABLE_PRESETS, **ADDITION_PRESETS, **IMAGE_PRESETS}
+PRESETS: dict[str, dict[str, Any]] = {
+    **TOY_PRESETS,
+    **TABLE_PRESETS,
+    **ADDITION_PRESETS,
+    **IMAGE_PRESETS,
+    **WALK_PRESETS,
+}
 
 
 def preset(name: str, profile: str | None = None) -> dict[str, Any]:

@@ -71,8 +71,7 @@ def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path
         panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
     if has_density(config):
         starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
-        energy = fitted.density.energy(fitted.model)
-        panels.append(lambda ax: figures.landscape(ax, energy, box, walk, starts, "log density, walks on it"))
+        panels.append(lambda ax: figures.landscape(ax, fitted.energy, box, walk, starts, "log density, walks on it"))
         panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it", box))
     figure, axes = figures.new_figure(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
@@ -85,17 +84,17 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
     config = with_method(directory.config())
     points, energies = directory.points(), kept_energies(directory)
     walks = has_density(config) and config.walk.steps > 0 and not needs_encoder(directory.path / "model")
-    model = directory.fitted().model if walks else None
+    fitted = directory.fitted() if walks else None
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
     if "chains" in points:
         compared = (points["images"][:64], points["samples"][:64], points["chains"][:64])
         path = image_figures.sample_comparison(*compared, folder / "samples.png", low=black, high=white)
         pictures.append(("Samples of the density", path))
-    if model is not None:
+    if fitted is not None:
         settings = walk_settings(config)
         every = max(1, settings.steps // 10)
-        paths = settings(model.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
+        paths = settings(fitted.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
         pictures.append(
             ("Walks on the density", image_figures.walk_strip(paths, folder / "walks.png", low=black, high=white))
         )

@@ -49,7 +49,7 @@ def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], m
         starts = test[torch.linspace(0, len(test) - 1, 6).long()]
         top, middle, bottom = (axes[i + k * len(data)] for k in range(3))
         figures.scatter(top, test, points["shown"], f"{row}: NMI {run.results()['metrics']['nmi']:.2f}", fitted.box)
-        figures.landscape(middle, fitted.density.energy(fitted.model), fitted.box, walk, starts, "density, walks")
+        figures.landscape(middle, fitted.energy, fitted.box, walk, starts, "density, walks")
         figures.scatter(bottom, points["samples"], None, "samples", fitted.box)
     return figures.save(figure, path)
 

@@ -152,7 +152,7 @@ def _batches(trainer: "Trainer", batches: Saved) -> None:
 def _walks(trainer: "Trainer", walks: Saved, stage: "Stage | None") -> None:
     frozen, ends = _of(walks, "frozen"), _of(walks, "ends")
     if stage is not None:
-        wanted = stage.walk is not None and stage.walk.energy == "stage1"
+        wanted = stage.walk is not None and stage.walk.frozen
         _need((frozen is not None) == wanted, "walks.frozen")
     if frozen is not None:
         own = trainer.model.state_dict()

@@ -15,12 +15,13 @@ from gedi.objectives.objective import Objective
 from gedi.precision import full_precision
 from gedi.sampling import Langevin
 from gedi.types import EnergyFn
-from gedi.views import gaussian_noise, manifold_walk
+from gedi.views import denoise_walk, gaussian_noise, manifold_walk, noise_as_long
 from gedi.views.manifold import Direction
 
-#: Which energy a walk follows: the one the stage began with, the live one, or the control ``|x|^2 / 2``; or it goes
-#: from training point to training point on their graph.
-WalkEnergy = Literal["stage1", "live", "radial", "graph"]
+#: Which energy a walk follows: the one the stage began with, the live one, or a control: ``|x|^2 / 2``, or noise that
+#: is as long as the walk on the one the stage began with; or it goes from training point to training point on their
+#: graph.
+WalkEnergy = Literal["stage1", "live", "radial", "noise", "graph"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Walk:
 
     energy: WalkEnergy
     steps: int
-    radius: float
-    direction: Direction
+    radius: float | None  # None: the density's own choice, of walks that denoise
+    direction: Direction | Literal["denoise"]
     corrector: float
     inertia: float
     refresh: int
@@ -65,9 +66,21 @@ class Walk:
         """Whether each batch is walked on its own."""
         return self.refresh == 1
 
+    @property
+    def frozen(self) -> bool:
+        """Whether the energy that the stage began with is kept for it."""
+        return self.energy in ("stage1", "noise")
+
     def __call__(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int = 0) -> Tensor:
         """The end of a walk from each point, or its path, at every ``every``-th step."""
+        ends = self._walked(energy, x, generator, every)
+        return noise_as_long(x, ends, generator) if self.energy == "noise" else ends
+
+    def _walked(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int) -> Tensor:
+        if self.direction == "denoise":
+            return denoise_walk(energy, x, generator, steps=self.steps, width=self.radius, every=every)
         relax = self.relax
+        assert self.radius is not None
         return manifold_walk(
             energy,
             x,

@@ -40,7 +40,9 @@ class Walks:
 
     def begin(self, stage: Stage) -> None:
         """A new stage: nothing is walked yet, and the energy of this moment may be kept."""
-        self.frozen = self._freeze() if stage.walk is not None and stage.walk.energy == "stage1" else None
+        if stage.walk is not None and stage.walk.radius is None:
+            self.density.settle(self.module.model, self.train)
+        self.frozen = self._freeze() if stage.walk is not None and stage.walk.frozen else None
         self.ends = None
 
     def forget(self, stage: Stage) -> None:

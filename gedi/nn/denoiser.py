@@ -1,0 +1,166 @@
+"""A small denoiser of many noise widths, for images and for rows of a table."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gedi.nn.mlp import draw_linear
+
+_LEVELS = 32  # features of the noise width
+
+
+class Denoiser(nn.Module):
+    r"""``D(x, sigma)``: the mean of what a point ``x`` may have been before noise of width ``sigma`` was added.
+
+    A network ``F`` corrects what is right for a Gaussian with the data's centre ``m`` and spread ``s``:
+
+    .. math:: D(x, \sigma) = m + \frac{s^2}{s^2 + \sigma^2} (x - m)
+              + \frac{s \sigma}{\sqrt{s^2 + \sigma^2}} F\Big(\frac{x - m}{\sqrt{s^2 + \sigma^2}}, \ln\frac\sigma s\Big)
+
+    so that inputs and outputs of ``F`` are of size 1 at every width. ``F`` begins at 0: an untrained denoiser is
+    exactly the Gaussian's.
+
+    Args:
+        shape: of one point: (channels, height, width), or (columns,).
+        width: channels of the first convolution, or a quarter of the neurons of a layer.
+        generator: the stream the weights are drawn from.
+
+    Attributes:
+        centre, spread, lowest, highest: ``m``, ``s`` and the range of widths it is for; see :meth:`set_scales`.
+        walk_width: the width of the noise in walks, once it is chosen.
+
+    Source: the scaling of inputs and outputs is that of Karras et al., "Elucidating the design space of
+    diffusion-based generative models", 2022.
+
+    Example:
+        >>> denoiser = Denoiser((2,))
+        >>> denoiser(torch.tensor([[2.0, 4.0]]), torch.tensor([1.0])).detach().round()  # untrained
+        tensor([[1., 2.]])
+    """
+
+    centre: Tensor
+    spread: Tensor
+    lowest: Tensor
+    highest: Tensor
+    walk_width: Tensor
+
+    def __init__(self, shape: Sequence[int], width: int = 32, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        images = len(shape) == 3
+        self.body = ImageBody(shape, width, generator) if images else RowBody(math.prod(shape), 4 * width, generator)
+        self.register_buffer("centre", torch.zeros(tuple(shape)))
+        for name, value in (("spread", 1.0), ("lowest", 0.1), ("highest", 3.0), ("walk_width", 0.1)):
+            self.register_buffer(name, torch.tensor(value))
+
+    @torch.no_grad()
+    def set_scales(self, centre: Tensor, spread: float, lowest: float, highest: float) -> None:
+        """Take the data's scales; they are kept with the weights."""
+        self.centre.copy_(centre)
+        for mine, given in ((self.spread, spread), (self.lowest, lowest), (self.highest, highest)):
+            mine.fill_(given)
+        self.walk_width.fill_(lowest)
+
+    def widths(self, number: int) -> Tensor:
+        """Widths evenly spaced in their logarithm, the lowest first: (number,)."""
+        steps = torch.linspace(0, 1, number, device=self.lowest.device, dtype=self.lowest.dtype)
+        return self.lowest * (self.highest / self.lowest) ** steps
+
+    def size(self, width: Tensor) -> Tensor:
+        """What ``F`` is multiplied by: the error of the Gaussian's denoiser, a coordinate."""
+        return self.spread * width / (self.spread.square() + width.square()).sqrt()
+
+    def forward(self, x: Tensor, width: Tensor) -> Tensor:
+        """The mean of what each point (n, *shape) was before noise of its width (n,)."""
+        each = width.view(-1, *[1] * (x.dim() - 1))
+        total = (self.spread.square() + each.square()).sqrt()
+        away = (x - self.centre) / total
+        level = (width / self.spread).log().unsqueeze(1)
+        gaussian = self.centre + self.spread.square() / total * away
+        denoised: Tensor = gaussian + self.size(each) * self.body(away, level)
+        return denoised
+
+
+class ImageBody(nn.Module):
+    """Two strides down and up again, a bottleneck for what concerns the whole image, and skips past both.
+
+    Sides that are no multiple of 4 are padded.
+
+    Args:
+        shape: (channels, height, width).
+        width: channels at half the side; there are twice as many at a quarter.
+        generator: the stream the weights are drawn from.
+    """
+
+    def __init__(self, shape: Sequence[int], width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        channels, *sides = shape
+        cells = math.prod(math.ceil(side / 4) for side in sides)
+        self.pad = [part for side in reversed(sides) for part in (0, -side % 4)]
+        self.down = nn.Conv2d(channels, width, 4, 2, 1)
+        self.deeper = nn.Conv2d(width, 2 * width, 4, 2, 1)
+        self.middle = nn.Sequential(
+            nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, 1, 1), nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, 1, 1)
+        )
+        self.whole = nn.Sequential(nn.Linear(2 * width * cells, 64), nn.SiLU(), nn.Linear(64, 2 * width * cells))
+        self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 2 * width))
+        self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
+        self.last = nn.ConvTranspose2d(width, channels, 4, 2, 1)
+        _draw(self, generator)
+
+    def forward(self, x: Tensor, level: Tensor) -> Tensor:  # (n, c, h, w), (n, 1) -> (n, c, h, w)
+        """What is added to the Gaussian's answer."""
+        height, width = x.shape[2:]
+        half = self.down(F.pad(x, self.pad))
+        quarter = self.deeper(F.silu(half)) + self.level(level)[:, :, None, None]
+        quarter = quarter + self.middle(quarter)
+        quarter = quarter + self.whole(quarter.flatten(1)).view_as(quarter)
+        out: Tensor = self.last(F.silu(self.up(F.silu(quarter)) + half))
+        return out[:, :, :height, :width]
+
+
+class RowBody(nn.Module):
+    """Three layers, the noise width entering each, and skips past them.
+
+    Args:
+        columns: of the table.
+        width: neurons of a layer.
+        generator: the stream the weights are drawn from.
+    """
+
+    def __init__(self, columns: int, width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.first = nn.Linear(columns, width)
+        self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 3 * width))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
+        self.last = nn.Linear(width, columns)
+        _draw(self, generator)
+
+    def forward(self, x: Tensor, level: Tensor) -> Tensor:  # (n, columns), (n, 1) -> (n, columns)
+        """What is added to the Gaussian's answer."""
+        hidden = self.first(x)
+        for layer, shift in zip(self.layers, self.level(level).chunk(3, dim=1), strict=True):
+            hidden = hidden + layer(F.silu(hidden + shift))
+        out: Tensor = self.last(F.silu(hidden))
+        return out
+
+
+def _draw(body: "ImageBody | RowBody", generator: torch.Generator | None) -> None:
+    """Every layer from a named stream, but the last, which begins at 0."""
+    for layer in body.modules():
+        if isinstance(layer, nn.Linear):
+            draw_linear(layer, generator)
+        elif isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):
+            inputs = layer.in_channels * math.prod(layer.kernel_size)  # of an output
+            if isinstance(layer, nn.ConvTranspose2d):
+                inputs //= math.prod(layer.stride)
+            bound = 1 / math.sqrt(inputs)
+            with torch.no_grad():
+                layer.weight.uniform_(-bound, bound, generator=generator)
+                if layer.bias is not None:
+                    layer.bias.uniform_(-bound, bound, generator=generator)
+    with torch.no_grad():
+        for parameter in body.last.parameters():
+            parameter.zero_()

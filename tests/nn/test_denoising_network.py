@@ -1,0 +1,70 @@
+"""The denoising network: any shape, a Gaussian's denoiser before it has learnt anything, and scales kept with it."""
+
+import pytest
+import torch
+
+from gedi.nn.denoiser import Denoiser
+
+SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 5, 7), (3,), (64,)]
+
+
+def stirred(shape, seeded):
+    """A network whose last layer is not 0 any more."""
+    network = Denoiser(shape, 4, generator=seeded(0)).double()
+    with torch.no_grad():
+        for p in network.body.last.parameters():
+            p.copy_(torch.randn(p.shape, generator=seeded(1), dtype=p.dtype))
+    return network
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_untrained_it_is_right_for_a_gaussian(shape, seeded):
+    network = Denoiser(shape, 4, generator=seeded(0)).double()
+    centre = torch.randn(shape, generator=seeded(1), dtype=torch.float64)
+    network.set_scales(centre, 2.0, 0.1, 6.0)
+    x = torch.randn(5, *shape, generator=seeded(2), dtype=torch.float64)
+    width = torch.tensor([0.1, 0.5, 1.0, 2.0, 6.0]).double()
+    share = (4 / (4 + width**2)).view(-1, *[1] * len(shape))
+    torch.testing.assert_close(network(x, width), centre + share * (x - centre))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_weight_takes_part_once_the_last_layer_has_moved(shape, seeded):
+    network = stirred(shape, seeded)
+    x = torch.randn(6, *shape, generator=seeded(2), dtype=torch.float64)
+    found = network(x, torch.linspace(0.2, 2, 6).double())
+    assert found.shape == x.shape
+    found.square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in network.parameters())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_other_units_give_the_same_answer_in_those_units(shape, seeded):
+    network = stirred(shape, seeded)
+    x = torch.randn(6, *shape, generator=seeded(2), dtype=torch.float64)
+    width = torch.linspace(0.2, 2, 6).double()
+    before = network(x, width)
+    network.set_scales(torch.full(shape, 7.0), 100.0, 10.0, 300.0)
+    torch.testing.assert_close(network(100 * x + 7, 100 * width), 100 * before + 7)
+
+
+def test_neighbours_in_a_batch_do_not_matter(seeded):
+    network = stirred((1, 8, 8), seeded)
+    x = torch.randn(6, 1, 8, 8, generator=seeded(2), dtype=torch.float64)
+    width = torch.linspace(0.2, 2, 6).double()
+    torch.testing.assert_close(network(x, width)[2:3], network(x[2:3], width[2:3]))
+
+
+def test_its_gradient_is_right(seeded):
+    network = stirred((3,), seeded)
+    x = torch.randn(2, 3, generator=seeded(2), dtype=torch.float64, requires_grad=True)
+    torch.autograd.gradcheck(lambda x: network(x, torch.tensor([0.3, 1.0]).double()), x)
+
+
+def test_scales_are_saved_with_the_weights():
+    network, other = Denoiser((2,), 4), Denoiser((2,), 4)
+    network.set_scales(torch.tensor([1.0, 2.0]), 3.0, 0.5, 9.0)
+    other.load_state_dict(network.state_dict())
+    torch.testing.assert_close(other.widths(3), torch.tensor([0.5, 4.5**0.5, 9.0]))
+    assert other.centre.tolist() == [1.0, 2.0]
+    assert other.spread == 3
