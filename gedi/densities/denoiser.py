@@ -18,7 +18,7 @@ from gedi.sampling import Box
 from gedi.settings import Positive, Width
 from gedi.types import Points
 
-_LEVELS = 12  # widths that the energy is summed over
+_LEVELS = 8  # widths that the energy is summed over
 _NUMBERS = 64  # of noise that a level is averaged over, at least
 _ANNEALED = 50  # widths that samples come down through
 _REACH = 0.6  # of the way to the nearest neighbour that a step of a walk goes
@@ -37,7 +37,7 @@ class DenoiserDensity(Density):
 
     which is exact for the posterior mean and widths from 0 on (the second part is what lies above the highest, where
     the data look like one Gaussian). Widths below the lowest are left out, so that detail finer than that is not told
-    apart. The integral is a sum over a dozen widths, the mean over noise that is always the same: a plain function of
+    apart. The integral is a sum over eight widths, the mean over noise that is always the same: a plain function of
     ``x``, whose gradient the score is.
 
     Source: Kong, Brekelmans and Ver Steeg, "Information-theoretic diffusion", 2023.

@@ -41,7 +41,8 @@ class Walks:
     def begin(self, stage: Stage) -> None:
         """A new stage: nothing is walked yet, and the energy of this moment may be kept."""
         if stage.walk is not None and stage.walk.radius is None:
-            self.density.settle(self.module.model, self.train)
+            with gathered(self.module):
+                self.density.settle(self.module.model, self.train)
         self.frozen = self._freeze() if stage.walk is not None and stage.walk.frozen else None
         self.ends = None
 

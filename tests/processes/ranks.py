@@ -126,3 +126,38 @@ def collectives(rank, size, place):
         outcome = type(error).__name__
     torch.save({"outcome": outcome}, f"{place}/found{rank}.pt")
     dist.destroy_process_group()
+
+
+def denoiser_stage(p):
+    """A stage that trains a denoiser alone, and a network that has one, stirred."""
+    changes = ["density={kind: denoiser, features: 2}", "stage2.density=null", "stage2.iterations=0"]
+    config = parse(override(preset("moons"), [*changes, "stage1.density={denoising: 1, generative: null}"]))
+    (stage,) = build_stages(config, config.density.bind(Place(BOX, BOX, p)), context_of(config, 2, None))
+    model = build_model(config, (2,), 2, Streams(0)).double()
+    with torch.no_grad():
+        model.density.body.last.weight.normal_(generator=torch.Generator().manual_seed(1))
+    return stage, model
+
+
+def denoiser_gradient(network, model, stage, rows):
+    """Value and gradients of the term, for some rows of one batch."""
+    x = torch.randn(12, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    draw, _ = stage.density.draw(model, x, x, stage.density_weights, None, Streams(0))
+    mine = draw._replace(apart={name: part[rows] for name, part in draw.apart.items()})
+    value = network(Batch(x[rows], {}, mine, 0.5), lambda: (stage, {}), False).terms["denoising"]
+    value.backward()
+    gradients = {name: whole(p.grad).clone() for name, p in model.density.named_parameters()}
+    return {"value": value.detach(), "gradients": gradients}
+
+
+def compare_denoiser(rank, size, place, strategy):
+    p = start(rank, size, place)
+    stage, model = denoiser_stage(p)
+    joint = JointPass(model, p)
+    if strategy == "ddp":
+        network = DistributedDataParallel(joint, find_unused_parameters=True, broadcast_buffers=False)
+    else:
+        network = fully_shard(joint, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
+    found = denoiser_gradient(network, model, stage, slice(6 * rank, 6 * rank + 6))
+    torch.save(found, f"{place}/found{rank}.pt")
+    dist.destroy_process_group()

@@ -50,3 +50,14 @@ def test_every_kind_of_term_is_compared():
     stage, _ = ranks.stage_and_model(False, Processes())
     assert {term.kind for term in stage.terms.values()} == set(kinds("gedi.objectives", Objective))
     assert set(stage.density_weights) == set(stage.density.terms)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_a_denoiser_learns_from_the_points_of_all(two, strategy):
+    stage, model = ranks.denoiser_stage(Processes())
+    alone = ranks.denoiser_gradient(JointPass(model), model, stage, slice(None))
+    for one in two(ranks.compare_denoiser, strategy):
+        torch.testing.assert_close(one["value"], alone["value"], rtol=1e-10, atol=1e-10)
+        for name, expected in alone["gradients"].items():
+            torch.testing.assert_close(one["gradients"][name], expected, rtol=1e-8, atol=1e-8)
+    assert max(x.abs().max() for x in alone["gradients"].values()) > 1e-3
