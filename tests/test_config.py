@@ -17,7 +17,8 @@ from gedi.trained import changes_nothing
 def test_every_preset_takes_every_method_and_survives_yaml(name, method):
     config = parse(override(preset(name), [f"method={method}"]))
     assert parse(yaml.safe_load(to_yaml(config))) == config
-    if method == "jem" and "addition" in name and not name.endswith("-paper"):  # a recipe without an energy
+    without = name == "table" or ("addition" in name and not name.endswith("-paper"))  # recipes without an energy
+    if method == "jem" and without:
         with pytest.raises(UserError, match="jem leaves this preset nothing to train"):
             with_method(config)
     else:
@@ -50,7 +51,7 @@ def test_the_papers_spellings_name_methods(spelling, method):
         ({"walk": {"T": 3}}, r"unknown key 'walk.T': did you mean 'walk.steps'"),
         ({"walk": {"steps": -1}}, r"walk.steps \(T\): must be greater than or equal to 0, got -1"),
         ({"walk": {"radius": 0}}, "walk.radius: must be greater than 0, got 0"),
-        ({"walk": {"energy": "radiall"}}, r"walk.energy: must be .*'radial', got 'radiall'"),
+        ({"walk": {"energy": "radiall"}}, r"walk.energy: must be .*'radial' .*, got 'radiall'"),
         ({"data": {"name": "moon"}}, r"data.name: must be .*'moons'.*, got 'moon'"),
         ({"data": {"noise": -0.1}}, "data.noise: must be greater than 0"),
         ({"data": {"name": "file"}}, "needs data.path"),
