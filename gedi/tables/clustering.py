@@ -3,6 +3,7 @@
 import csv
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,12 +123,12 @@ DATA: dict[str, Callable[[int], Table]] = {
     "moons, 1 % outliers": _with_outliers,
     "moons, an axis times 100": _stretched,
 }
-#: The usual ways, given standardised columns and the number of classes; HDBSCAN finds its own.
+#: The usual ways, given the number of classes; HDBSCAN finds its own.
 PEERS: dict[str, Callable[[int, int], Any]] = {
     "k-means": lambda k, seed: KMeans(k, n_init=10, random_state=seed),
     "mixture": lambda k, seed: GaussianMixture(k, n_init=3, random_state=seed, reg_covar=1e-3),
     "spectral": lambda k, seed: SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed),
-    "HDBSCAN": lambda k, seed: HDBSCAN(),
+    "HDBSCAN": lambda k, seed: HDBSCAN(copy=True),
 }
 
 
@@ -158,12 +159,19 @@ def outcomes(make: Callable[[int], Table], seeds: range) -> dict[str, list[Outco
         table = make(seed)
         clusters = len(set(table.classes.tolist()) - {-1})
         found[GEDI].append(_ours(table, clusters, seed))
-        rows = StandardScaler().fit_transform(table.rows)
         for way, peer in PEERS.items():
-            began = time.perf_counter()
-            labels = peer(clusters, seed).fit_predict(rows)
-            found[way].append(Outcome(_nmi(table.classes, labels), time.perf_counter() - began))
+            found[way].append(_theirs(table, lambda p=peer: p(clusters, seed)))  # type: ignore[misc]
     return found
+
+
+def _theirs(table: Table, make: Callable[[], Any]) -> Outcome:
+    """A peer on the columns as they are and on standardised ones: the better counts, so labels choose for it."""
+    began, figures = time.perf_counter(), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of graphs in pieces and searches cut short: what they lead to is measured
+        for rows in (table.rows, StandardScaler().fit_transform(table.rows)):
+            figures.append(_nmi(table.classes, make().fit_predict(rows)))
+    return Outcome(max(figures), (time.perf_counter() - began) / 2)
 
 
 def _ours(table: Table, clusters: int, seed: int) -> Outcome:
@@ -212,6 +220,6 @@ def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
     table = [names, ["---"] * len(names), *lines]
     said = (
         f"Within {_NEAR} of the best of the four on {near} of {len(found)} tables; trusted, with less than half of the "
-        f"best: {misled}. Mean over the seeds. Peers see standardised columns."
+        f"best: {misled}. Means over the seeds. Peers see the columns as they are and standardised, and the better counts."
     )
     return "\n".join([*(f"| {' | '.join(line)} |" for line in table), "", said, ""])
