@@ -5,6 +5,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,7 +161,7 @@ def outcomes(make: Callable[[int], Table], seeds: range) -> dict[str, list[Outco
         clusters = len(set(table.classes.tolist()) - {-1})
         found[GEDI].append(_ours(table, clusters, seed))
         for way, peer in PEERS.items():
-            found[way].append(_theirs(table, lambda p=peer: p(clusters, seed)))  # type: ignore[misc]
+            found[way].append(_theirs(table, partial(peer, clusters, seed)))
     return found
 
 
@@ -220,6 +221,7 @@ def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
     table = [names, ["---"] * len(names), *lines]
     said = (
         f"Within {_NEAR} of the best of the four on {near} of {len(found)} tables; trusted, with less than half of the "
-        f"best: {misled}. Means over the seeds. Peers see the columns as they are and standardised, and the better counts."
+        f"best: {misled}. Means over the seeds. Peers see the columns as they are and standardised, and "
+        "the better counts."
     )
     return "\n".join([*(f"| {' | '.join(line)} |" for line in table), "", said, ""])
