@@ -18,7 +18,8 @@ from gedi.ending import end_with, end_without_taking_apart, go_on, run_to_its_en
 from gedi.errors import UserError, unknown
 from gedi.names import ACCELERATORS, PARTS, PRECISIONS, PROFILES, STRATEGIES, KnownImages, Recipe
 from gedi.presets import PRESETS, completed, preset
-from gedi.tables import TABLES, write_table
+from gedi.tables import NAMES as TABLE_NAMES
+from gedi.tables import write_table
 
 if TYPE_CHECKING:
     from gedi.config import Config
@@ -209,7 +210,7 @@ def presets(
 
 @app.command()
 def table(
-    name: Annotated[str, typer.Argument(help=", ".join(TABLES), autocompletion=any_of(TABLES))],
+    name: Annotated[str, typer.Argument(help=", ".join(TABLE_NAMES), autocompletion=any_of(TABLE_NAMES))],
     profile: Annotated[str, _one_of(PROFILES)] = "laptop",
     seeds: Annotated[int, typer.Option(help="seeds per cell")] = 5,
     first_seed: Annotated[int, typer.Option(help="the first of them")] = 0,

@@ -279,6 +279,8 @@ def _written(inputs: Inputs) -> Record | None:
 def _read(written: Record) -> Inputs:
     if "spread" in written:
         centre, spread = written["centre"], written["spread"]
+        if isinstance(spread, list) and (centre is None or len(spread) != len(centre)):
+            raise UserError("inputs must have a centre and a spread of each column")
         apart = torch.tensor(spread) if isinstance(spread, list) else float(spread)
         return Scaling(None if centre is None else torch.tensor(centre), apart)
     return Pixels(**written)

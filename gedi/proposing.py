@@ -1,10 +1,12 @@
 """What the graph of a table's points proposes before any training: clusters, their shares, lengths and steps."""
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 
 import torch
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
@@ -118,12 +120,12 @@ def propose(config: Config, data: Dataset, clusters: int | None, streams: Stream
     graph = WalkGraph.of(data.train[numbers])
     found = clusters or spectrum(graph, MOST_CLUSTERS).clusters
     rows, seed = graph.points.numpy(), int(torch.randint(2**31, (), generator=generator))
-    mixture = GaussianMixture(found, n_init=3, random_state=seed, reg_covar=_RIDGE)
-    by = {
-        "cut": normalised_cut(graph, found, generator).parts,
-        "k-means": torch.from_numpy(KMeans(found, n_init=10, random_state=seed).fit_predict(rows)).long(),
-        "mixture": torch.from_numpy(mixture.fit_predict(rows)).long(),
-    }
+    by = {"cut": normalised_cut(graph, found, generator).parts}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer different points than parts: the cut stands
+        mixture = GaussianMixture(found, n_init=3, random_state=seed, reg_covar=_RIDGE)
+        by["k-means"] = torch.from_numpy(KMeans(found, n_init=10, random_state=seed).fit_predict(rows)).long()
+        by["mixture"] = torch.from_numpy(mixture.fit_predict(rows)).long()
     kept = {source: information_kept_by_cut(graph, settle(graph, parts, found)) for source, parts in by.items()}
     best = max(kept, key=lambda source: kept[source])
     return Proposal(numbers, graph, found, by[best], best, kept, longest_walk(graph, by[best]))

@@ -73,7 +73,7 @@ class _Rows(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     centre: list[_Finite] | None
-    spread: Annotated[_Finite, Field(gt=0)]
+    spread: Annotated[_Finite, Field(gt=0)] | list[Annotated[_Finite, Field(gt=0)]]  # of all columns, or of each
 
 
 class _Images(BaseModel):

@@ -133,7 +133,9 @@ def test_the_parts_said_are_those_the_trainer_is_given(name, method):
         assert method == "jem"
         return
     density = config.density.bind(Place(BOX, BOX))
-    stages = build_stages(config, density, context_of(config, 10, build_constraint(config.constraint, 10)))
+    shares = torch.full((10,), 0.1) if name == "table" else None
+    context = context_of(config, 10, build_constraint(config.constraint, 10), shares=shares)
+    stages = build_stages(config, density, context)
     weighed = {term for stage in stages for term in stage.density_weights}
     kinds = {term.kind for stage in stages for term in stage.terms.values()}
     moves = {move.kind for stage in stages for move in stage.moves.values()}

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-_HALF = 0.5
+_MOST, _ALIKE = 0.75, 0.25  # share of the columns, and of the greatest range
 _LEAST = 1e-12  # of a spread: columns that never change stay where they are
 
 
@@ -56,7 +56,7 @@ class Scaling:
 
 
 def _alike(rows: Tensor) -> bool:
-    """Whether at least half of the columns that vary have half of the greatest range or more."""
+    """Whether most of the columns that vary have a good part of the greatest range."""
     ranges = rows.amax(dim=0) - rows.amin(dim=0)
     varying = ranges[ranges > _LEAST]
-    return len(varying) == 0 or bool((varying >= ranges.max() / 2).double().mean() >= _HALF)
+    return len(varying) == 0 or bool((varying >= _ALIKE * ranges.max()).double().mean() >= _MOST)

@@ -13,7 +13,7 @@ from gedi.settings import Share
 class Proposed(Objective):
     """Cross-entropy with the proposal, until a share of the stage is over. No label takes part."""
 
-    until: Share = 0.4
+    until: Share = 1.0
 
     kind: ClassVar[str] = "proposed"
     shapes: ClassVar[Literal["clusters", "embedding"]] = "embedding"  # how close one stays to it is no sign of good
@@ -31,7 +31,7 @@ class Proposed(Objective):
 
     def at(self, progress: float) -> float:
         """The weight at a share of the stage: none later than ``until``."""
-        return super().at(progress) if progress < self.until else 0.0
+        return super().at(progress) if progress <= self.until else 0.0
 
     def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:
         """The cross-entropy of the data."""

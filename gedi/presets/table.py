@@ -19,6 +19,7 @@ TABLE: dict[str, Any] = {
     "density": {"kind": "kernel"},
     "walk": {"energy": "graph"},
     "augment": {"noise": 0.5, "both": True},
+    "parts": {"swapped": {"epsilon_start": 0.1, "epsilon": 0.05}},  # of method swav: below the temperature
     "stage1": {
         "iterations": 800,
         "batch_size": 256,

@@ -11,8 +11,10 @@ from gedi.tables.spec import Cell, TableSpec
 from gedi.tables.toy import TOY_TABLES
 
 TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES}
+CLUSTERING = "clustering"  #: of no paper, and made of no run directories: one preset for many tables
+NAMES = (*TABLES, CLUSTERING)
 
-__all__ = ["TABLES", "Cell", "TableSpec", "write_table"]
+__all__ = ["NAMES", "TABLES", "Cell", "TableSpec", "write_table"]
 
 
 def write_table(
@@ -26,10 +28,14 @@ def write_table(
     only: Sequence[str] = (),
 ) -> str:
     """Run what is missing of a table and write it; returns the Markdown."""
-    if name not in TABLES:
-        raise unknown("table", name, TABLES)
+    if name not in NAMES:
+        raise unknown("table", name, NAMES)
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
+    if name == CLUSTERING:
+        from gedi.tables import clustering
+
+        return clustering.write_table(seeds=seeds, out=out or Path("tables") / name, only=only)
     from gedi.tables import engine
 
     spec = TABLES[name]

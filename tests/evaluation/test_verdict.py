@@ -8,7 +8,7 @@ from gedi.evaluation import CHECKS, density_check, verdict
 
 GOOD = {
     "clusters_used": 3, "used_share": 1.0, "confidence": 0.99, "loss_left": 0.001, "walks_leave": 0.0,
-    "walks_cross": 0.0,
+    "walks_cross": 0.0, "information_kept": 0.99,
     "walks_connect": 1.0, "rule_held_out": 0.97, "rule_names": 1.0, "rule_trained": 0.98, "test_points": 1000,
     "sample_1nn": 0.52, "even_1nn": 0.85, "mmd_over_null": 1.2, "interventions": 0,
 }  # fmt: skip
@@ -35,6 +35,7 @@ def test_every_check_holds_for_the_healthy_and_the_reasons_say_so():
         ("walks_leave", 0.3, "failed"),
         ("walks_cross", 0.3, "doubtful"),
         ("walks_connect", 0.4, "doubtful"),
+        ("information_kept", 0.9, "doubtful"),
         ("rule_held_out", 0.7, "doubtful"),
         ("rule_held_out", 0.3, "failed"),
         ("rule_names", 0.0, "doubtful"),

@@ -177,3 +177,15 @@ def test_drawing_weights_from_a_stream_shifts_no_other_stream(seeded):
     torch.nn.Linear(2, 8)
     torch.nn.Linear(8, 3)
     assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_raw_inputs_beside_the_first_layer_reach_the_value_and_the_gradient(depth):
+    net = MLP(3, (7, 6, 5)[:depth], 4, first="sine", sharpness=2.0, raw=True).double()
+    direction, x = torch.randn(4, dtype=torch.float64), torch.randn(9, 3, dtype=torch.float64)
+    for ours, theirs in zip(net.along(direction, x), by_autograd(net, direction, x), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+    assert net.linears[1].in_features == 7 + 3
+    with torch.no_grad():
+        net.linears[0].weight.zero_()
+    assert not torch.equal(net(x), net(x + 1))  # without the first layer they still arrive

@@ -34,4 +34,5 @@ def two_views():
 @pytest.fixture
 def context():
     """``context(log_shares=..., constraint=...)``: four clusters at temperature 0.5 unless said otherwise."""
-    return lambda **more: Context(**({"clusters": 4, "embedding": 8, "temperature": 0.5, "labelled": True} | more))
+    usual = {"clusters": 4, "embedding": 8, "temperature": 0.5, "labelled": True, "proposed": True}
+    return lambda **more: Context(**(usual | more))

@@ -47,7 +47,9 @@ def shown():
         )
         return Clustered(latent, embedding, logits, finer)
 
-    return Seen(clustered(), {"view": clustered(), "walk": clustered()}, 0.5, 12, torch.arange(12) % 4)
+    return Seen(
+        clustered(), {"view": clustered(), "walk": clustered()}, 0.5, 12, torch.arange(12) % 4, torch.arange(12) % 3
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -24,7 +24,7 @@ DENSITY = ("generative", "denoising", "penalty")
 WALKS = {"swapped_walk": "swapped", "agreement_walk": "agreement"}
 TERMS = (
     *DENSITY, "negative_free", "swapped", "swapped_walk", "agreement", "agreement_walk", "balance", "finer", "barlow",
-    "contrastive", "constraint", "supervised",
+    "contrastive", "constraint", "supervised", "proposed",
 )  # fmt: skip
 
 
@@ -42,7 +42,9 @@ def stage_and_model(second, p):
     config = parse(override(preset("moons"), [*weights, *shape, "stage1.iterations=0", "model.hidden=[7, 6]"]))
     rule = Constraint.from_predicate(lambda a, b, c: (a + b) % 3 == c, domains=[range(3)] * 3)
     density = config.density.bind(Place(BOX, BOX, p))
-    (stage,) = build_stages(config, density, context_of(config, 3, rule, labelled=True))
+    (stage,) = build_stages(
+        config, density, context_of(config, 3, rule, labelled=True, shares=torch.tensor([0.2, 0.3, 0.5]))
+    )
     assert set(stage.weights(progress=0.9)) == set(TERMS)
     return stage, build_model(config, (2,), 3, Streams(0)).double()
 
@@ -56,7 +58,7 @@ def whole_batch(second):
     labels = torch.randint(0, 3, (n,), generator=g)
     looks = {"view": x + 0.1 * noise_view, "walk": x + 0.2 * walk}
     apart = {"samples": negatives, "noised": noised, "noise": torch.cat([noise, -noise])}
-    return Batch(x, looks, drawn(x, apart, second), 0.9, GROUPS * SIZE, labels)
+    return Batch(x, looks, drawn(x, apart, second), 0.9, GROUPS * SIZE, labels, labels.flip(0))
 
 
 def drawn(x, apart, second):
