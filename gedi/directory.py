@@ -20,6 +20,7 @@ from gedi.errors import UserError
 from gedi.fitted import Fitted
 from gedi.methods import has_density, method_of, with_method
 from gedi.processes import Processes
+from gedi.proposing import unsettled
 from gedi.random import Streams
 from gedi.renamed import written_by_0_1
 from gedi.run_files import (
@@ -168,7 +169,7 @@ class RunDirectory:
         own = load_settings(self.path / "config.yaml") if (self.path / "config.yaml").is_file() else None
         # what a method changed, 0.1 wrote down otherwise
         comparable = own is not None and (found.config.method == "gedi" or not written_by_0_1(own))
-        if comparable and found.config != with_method(self.config()):
+        if comparable and unsettled(found.config) != unsettled(with_method(self.config())):
             refuse(self.path / "model" / "config.json", "its settings are not those of config.yaml")
         found.verdict = self.results().get("verdict") if (self.path / "results.json").is_file() else None
         return found

@@ -85,6 +85,22 @@ class Proposal:
         return replace(data, train=data.train[self.numbers], train_labels=labels)
 
 
+def unsettled(config: Config) -> Config:
+    """The settings without what follows from the points, if anything does: those of one run are then the same."""
+    if not walks_on_graph(config):
+        return config
+    sharpness = None if config.model.sharpness is None else 1.0
+    stages = {name: stage.model_copy(update={"batch_size": 1}) for name, stage in config.stages.items()}
+    return config.model_copy(
+        update={
+            "model": config.model.model_copy(update={"sharpness": sharpness}),
+            "augment": config.augment.model_copy(update={"noise": 1.0}),
+            "walk": config.walk.model_copy(update={"steps": 1}),
+            "stages": stages,
+        }
+    )
+
+
 def walks_on_graph(config: Config) -> bool:
     """Whether a term of the config walks on the graph of the points, or begins from what it proposes."""
     stages = [stage for stage in config.stages.values() if stage.iterations]

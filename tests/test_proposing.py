@@ -12,7 +12,7 @@ from gedi.data import Dataset, Scaling
 from gedi.errors import UserError
 from gedi.graph import WalkGraph, information_kept_by_cut
 from gedi.presets import preset
-from gedi.proposing import propose, settle, walks_on_graph
+from gedi.proposing import propose, settle, unsettled, walks_on_graph
 from gedi.random import Streams
 from gedi.settings import merge
 
@@ -38,6 +38,16 @@ def test_moons_are_cut_and_lengths_follow_from_the_points():
     assert larger.settled(config).model.sharpness == pytest.approx(0.5 / larger.length)
     assert settled.stages["stage1"].batch_size == 256
     assert proposed(x[:90], 2)[0].settled(config).stages["stage1"].batch_size == 90
+
+
+def test_what_follows_from_the_points_is_all_that_differs_between_settings():
+    x, _ = make_moons(100, noise=0.05, random_state=7)
+    found, config = proposed(x, 2)
+    assert found.settled(config) != config
+    assert unsettled(found.settled(config)) == unsettled(config)
+    other = parse(merge(preset("table"), {"stage1": {"learning_rate": 0.1}}))
+    assert unsettled(other) != unsettled(config)
+    assert unsettled(parse(preset("moons"))) == parse(preset("moons"))
 
 
 def test_where_nobody_says_how_many_the_spectrum_does():

@@ -4,7 +4,7 @@ from typing import Any
 
 TABLE: dict[str, Any] = {
     "n_init": 1,
-    "data": {"columns": "auto"},
+    "data": {"name": "moons", "columns": "auto"},  # your own: data.name=file, data.path=...
     # hidden: the first layer's waves, with the raw columns beside them, then two layers
     "model": {
         "hidden": (128, 128, 128),

@@ -66,7 +66,7 @@ def landscape(ax: Axes, energy: EnergyFn, box: Box, walk: Walk | None, starts: T
         cmap="Greys",
         aspect="equal",
     )
-    if walk is not None and walk.steps > 0:
+    if walk is not None and walk.steps > 0 and walk.energy != "graph":  # whose steps are from point to point
         walked = radial_energy if walk.energy == "radial" else energy
         every = max(1, walk.steps // 100)
         paths = walk(walked, starts, torch.Generator().manual_seed(0), every=every)
