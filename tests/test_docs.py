@@ -10,7 +10,7 @@ import typer
 from gedi import cli
 from gedi.evaluating import PARTS
 from gedi.presets import preset
-from gedi.tables import TABLES
+from gedi.tables import CLUSTERING, TABLES, clustering
 from gedi.trained import check_method
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +61,8 @@ def test_a_printed_command_can_be_typed(page, command, monkeypatch):
     given = group.make_context(name, list(words)).params
     if name == "run" and given["target"] not in PLACES and Path(given["target"]).suffix != ".yaml":
         check_method(cli._config(given["target"], given["profile"], given["seed"], given["settings"] or []))
+    elif name == "table" and given["name"] == CLUSTERING:
+        assert set(given["only"] or ()) <= set(clustering.DATA)
     elif name == "table":
         cells = TABLES[given["name"]].cells(range(1), given["profile"])
         assert set(given["only"] or ()) <= {x for cell in cells for x in (cell.row, cell.column)}
