@@ -113,7 +113,7 @@ class Fitted:
         """Where a walk on the density ends that begins at each point, in the units of what is given."""
         self._needs_density("walk")
         if self.config.walk.energy == "graph":
-            return self.inputs.back(self._each(points, lambda x: graph_walk(self.model, self.config, x, seed)))
+            return self.inputs.back(self._each(points, graph_walk(self.model, self.config, seed)))
         walk, energy = walk_settings(self.config), self.energy
         return self.inputs.back(self._each(points, lambda x: walk(energy, x, Streams(seed)["walk"])))
 

@@ -33,7 +33,7 @@ from gedi.methods import with_method
 from gedi.nn.compiled import compile_encoder
 from gedi.presets import check_preset, completed, preset
 from gedi.processes import Processes
-from gedi.proposing import MOST_CLUSTERS, propose, walks_on_graph
+from gedi.proposing import MOST_CLUSTERS, has_graph, propose, walks_on_graph
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
@@ -183,17 +183,18 @@ def prepare(
         check_data(config)
         data = load_data(config, streams, data_dir)
     clusters = config.model.clusters or data.clusters
-    graphed = walks_on_graph(method_config)
-    if clusters is None and not graphed:
+    if clusters is None and not has_graph(method_config):
         raise UserError("data without labels need model.clusters, the number of clusters to find")
     if clusters is not None and clusters < 2:
         raise UserError(
             f"there must be at least 2 clusters to find, got labels of {clusters} class: set model.clusters"
         )
     check_training(method_config, data.train.shape[1:], len(data.train), clusters or MOST_CLUSTERS)
-    proposed = propose(method_config, data, clusters, streams) if graphed else None
+    proposed = propose(method_config, data, clusters, streams) if has_graph(method_config) else None
     if proposed is not None:
         method_config, data, clusters = proposed.settled(method_config), proposed.visited(data), proposed.clusters
+    if not walks_on_graph(method_config):
+        proposed = None  # a baseline shares the lengths, and nothing that the graph says of clusters
     assert clusters is not None
     # for the figures a rule counts even where the method does without it
     constraint = constraint or build_constraint(config.constraint, clusters)

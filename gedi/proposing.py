@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -26,6 +27,7 @@ from gedi.nn import Model
 from gedi.random import Streams
 
 MOST_CLUSTERS = 15  # that the graph proposes where nobody says how many
+_VISITED = 2500  # points, where no kernel density says how many it stands on
 _SHARPEST = 4.0  # of the first layer, for points of unit spread
 _RIDGE = 1e-3  # of a mixture's covariances
 _ROUNDS = 10  # in which a proposal may settle along the graph
@@ -87,7 +89,7 @@ class Proposal:
 
 def unsettled(config: Config) -> Config:
     """The settings without what follows from the points, if anything does: those of one run are then the same."""
-    if not walks_on_graph(config):
+    if not has_graph(config):
         return config
     sharpness = None if config.model.sharpness is None else 1.0
     stages = {name: stage.model_copy(update={"batch_size": 1}) for name, stage in config.stages.items()}
@@ -101,11 +103,16 @@ def unsettled(config: Config) -> Config:
     )
 
 
+def has_graph(config: Config) -> bool:
+    """Whether lengths follow from the graph of the points: for every method alike, walking or not."""
+    return config.walk.energy == "graph"
+
+
 def walks_on_graph(config: Config) -> bool:
     """Whether a term of the config walks on the graph of the points, or begins from what it proposes."""
     stages = [stage for stage in config.stages.values() if stage.iterations]
     asked = any("walk" in stage.looks or (config.walk.composed and "view" in stage.looks) for stage in stages)
-    return config.walk.energy == "graph" and asked
+    return has_graph(config) and asked
 
 
 def propose(config: Config, data: Dataset, clusters: int | None, streams: Streams) -> Proposal:
@@ -120,7 +127,7 @@ def propose(config: Config, data: Dataset, clusters: int | None, streams: Stream
         clusters: how many; None lets the graph's spectrum say.
         streams: everything drawn follows from them.
     """
-    if config.density.kind != "kernel":
+    if walks_on_graph(config) and config.density.kind != "kernel":
         raise UserError(
             f"walks on the graph need density.kind=kernel, whose points it joins, got {config.density.kind}"
         )
@@ -128,7 +135,7 @@ def propose(config: Config, data: Dataset, clusters: int | None, streams: Stream
         raise UserError(f"the graph is of rows of a table, got points of shape {tuple(data.train.shape[1:])}")
     if data.groups:
         raise UserError("the graph visits points one by one: data in groups need walk.energy=stage1 or live")
-    n, most = len(data.train), config.density.points  # type: ignore[attr-defined]
+    n, most = len(data.train), getattr(config.density, "points", _VISITED)
     if n < 4:
         raise UserError(f"the graph needs at least 4 training points, got {n}")
     generator = streams["graph"]
@@ -158,9 +165,14 @@ def settle(graph: WalkGraph, parts: Tensor, clusters: int) -> Tensor:
     return parts
 
 
-def graph_walk(model: Model, config: Config, x: Tensor, seed: int) -> Tensor:
-    """Where walks end that go on from the nearest of the points that the model keeps: (n, d) -> (n, d)."""
+def graph_walk(model: Model, config: Config, seed: int) -> Callable[[Tensor], Tensor]:
+    """Walks that go on from the nearest of the points that the model keeps: (n, d) -> (n, d)."""
     kept = model.density.points  # type: ignore[union-attr]
     assert isinstance(kept, Tensor)
-    nearest = torch.cdist(x.double(), kept.double()).argmin(dim=1)
-    return kept[WalkGraph.of(kept).walk(nearest, config.walk.steps, Streams(seed)["walk"])]
+    graph, generator = WalkGraph.of(kept), Streams(seed)["walk"]
+
+    def walk(x: Tensor) -> Tensor:
+        nearest = torch.cdist(x.double(), kept.double()).argmin(dim=1)
+        return kept[graph.walk(nearest, config.walk.steps, generator)]
+
+    return walk

@@ -1,6 +1,6 @@
 """What a config trains, in words; and whether a method changes anything in it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gedi.config import Config, StageConfig, parse
@@ -95,7 +95,7 @@ def parts_of(config: Config) -> dict[str, str]:
         "density": config.density.kind if config.density.exact else _density(stages) or "none",
         "chains": _chains(config) if sampled else "",
         "encoders": "two" if _has_density(config, stages) and config.density.encoders > 1 else "one",
-        "clusters": next((said for kind, said in _CLUSTERS.items() if kind in kinds), "none"),
+        "clusters": _clusters(kinds),
         "walks in the clusters": _walk(config, stages),
         "negative-free": "yes" if "negative_free" in kinds else "no",
         "rule": "none" if rule is None else f"{rule}, names searched" if "align" in moves else rule,
@@ -168,6 +168,12 @@ def _has_density(config: Config, stages: Mapping[str, StageConfig]) -> bool:
 def _chains(config: Config) -> str:
     jumps = ", jumps" if getattr(config.density, "teleports", 0) else ""
     return ("Metropolis" if getattr(config.density, "metropolis", False) else "SGLD") + jumps
+
+
+def _clusters(kinds: Collection[str]) -> str:
+    """What shapes the clusters, and where they begin if not anywhere."""
+    said = next((said for kind, said in _CLUSTERS.items() if kind in kinds), "none")
+    return f"{said}, from a cut of the graph" if "proposed" in kinds else said
 
 
 def _walk(config: Config, stages: Mapping[str, StageConfig]) -> str:

@@ -1,5 +1,6 @@
 """Every test starts from the same place: one thread, one seed, no examples kept from other runs."""
 
+import sys
 from collections.abc import Callable
 
 import hypothesis
@@ -26,3 +27,19 @@ def seeded() -> Callable[[int], torch.Generator]:
 def g() -> torch.Generator:
     """The generator of a test that needs only one."""
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def gedi(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The program: ``gedi("run", "circles")`` gives its exit code and what it said on both streams."""
+
+    def run(*args: object) -> tuple[int, str, str]:
+        from gedi import cli
+
+        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run

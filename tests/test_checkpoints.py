@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gedi import cli
 from gedi.checkpoints import Checkpoints, write_whole
 from gedi.config import override, parse
 from gedi.directory import RunDirectory
@@ -38,18 +36,10 @@ def two(tmp_path):
 
 
 @pytest.fixture
-def gedi(monkeypatch, capsys):
+def gedi(monkeypatch, gedi):
     """The program, but for the pictures, which take longer than the rest."""
     monkeypatch.setattr("gedi.report.write_report", lambda directory: directory.write("report.html", "drawn"))
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return run
+    return gedi
 
 
 def names(checkpoints):

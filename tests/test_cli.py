@@ -2,14 +2,12 @@
 
 import json
 import os
-import sys
 
 import numpy as np
 import pytest
 import torch
 import yaml
 
-from gedi import cli
 from gedi.directory import RunDirectory
 
 TINY = [
@@ -17,18 +15,6 @@ TINY = [
     *("--set", "stage2.iterations=20", "--set", "walk.steps=5", "--set", "density.buffer=500"),
     *("--set", "log_every=5", "--set", "n_init=1"),
 ]
-
-
-@pytest.fixture
-def gedi(monkeypatch, capsys):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return run
 
 
 def test_a_run_leaves_everything_the_design_names(gedi, tmp_path):

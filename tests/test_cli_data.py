@@ -1,11 +1,10 @@
 """``gedi data``: what it prints, and how it says no."""
 
 import hashlib
-import sys
+from functools import partial
 
 import pytest
 
-from gedi import cli
 from gedi.data import catalogue
 
 FILES = {
@@ -17,22 +16,14 @@ FILES = {
 
 
 @pytest.fixture
-def gedi(monkeypatch, capsys, tmp_path):
+def gedi(monkeypatch, gedi, tmp_path):
     monkeypatch.setattr("pooch.os_cache", lambda _: tmp_path / "cache")
     monkeypatch.delenv("GEDI_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     sums = {name.removesuffix("-ubyte"): hashlib.md5(content).hexdigest() for name, content in FILES.items()}
     tiny = catalogue.Entry("tiny", "a few", ("http://127.0.0.1:9/",), catalogue._idx_files({}, sums))
     monkeypatch.setitem(catalogue.CATALOGUE, "tiny", tiny)
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", "data", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return run
+    return partial(gedi, "data")
 
 
 @pytest.fixture

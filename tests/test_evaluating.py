@@ -1,7 +1,6 @@
 """Evaluation of finished runs: what is measured, what is kept, and how it says no."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gedi import cli, evaluating
+from gedi import evaluating
 from gedi.config import override, parse
 from gedi.data import load_digits
 from gedi.densities import energy
@@ -259,18 +258,6 @@ def test_a_smaller_image_is_an_average_and_no_sample_of_pixels():
     board = (torch.arange(64).view(8, 8) + torch.arange(8)[:, None]) % 2  # a chessboard
     made = evaluating._like(board[None, None].float(), torch.zeros(1, 1, 4, 4))
     torch.testing.assert_close(made[..., 1:3, 1:3], torch.full((1, 1, 2, 2), 0.5), atol=0.02, rtol=0)
-
-
-@pytest.fixture
-def gedi(monkeypatch, capsys):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return run
 
 
 def test_the_program_evaluates_and_draws_again(gedi, run):

@@ -10,6 +10,7 @@ import gedi
 from gedi.config import parse
 from gedi.data import Dataset, Scaling
 from gedi.errors import UserError
+from gedi.fitting import prepare, train
 from gedi.graph import WalkGraph, information_kept_by_cut
 from gedi.presets import preset
 from gedi.proposing import propose, settle, unsettled, walks_on_graph
@@ -98,6 +99,34 @@ def test_only_who_walks_on_the_graph_asks_for_it():
     assert walks_on_graph(parse(preset("table")))
     assert not walks_on_graph(parse(preset("moons")))
     assert not walks_on_graph(parse(merge(preset("table"), {"walk": {"energy": "live"}})))
+
+
+def test_a_baseline_shares_the_lengths_and_nothing_that_the_graph_says_of_clusters(moons):
+    x = torch.as_tensor(moons[0], dtype=torch.float32)
+    data = Dataset("points", x, x)
+    runs = [
+        prepare(parse(merge(preset("table"), {"method": method, "model": {"clusters": 2}})), data=data)
+        for method in ("gedi", "swav")
+    ]
+    (ours, theirs) = (run.method_config for run in runs)
+    assert ours.model.sharpness == theirs.model.sharpness != parse(preset("table")).model.sharpness
+    assert ours.augment.noise == theirs.augment.noise
+    assert runs[0].trainer.proposed is not None
+    assert runs[1].trainer.proposed is None
+    (swapped,) = runs[1].trainer.course.legs[0].stage.terms.values()
+    assert swapped._context.log_shares is None
+
+
+def test_a_run_that_was_stopped_ends_in_the_same_bits(moons):
+    x = torch.as_tensor(moons[0], dtype=torch.float32)
+    config = parse(merge(preset("table"), {"stage1": {"iterations": 12}, "model": {"clusters": 2}}))
+    whole, begun, rest = (prepare(config, data=Dataset("points", x, x)) for _ in range(3))
+    train(whole)
+    begun.trainer.fit(stop_after=7)
+    rest.trainer.load_state_dict(begun.trainer.state_dict())
+    train(rest)
+    ours, theirs = (run.trainer.model.state_dict() for run in (whole, rest))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 def test_columns_of_different_units_are_scaled_apart_and_come_back(seeded):

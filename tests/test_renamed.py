@@ -6,7 +6,6 @@ The files in ``old`` are what ``gedi presets NAME`` of 0.1.0 printed: complete s
 import copy
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from gedi import cli
 from gedi.config import override, parse, to_yaml
 from gedi.directory import RunDirectory, load_config
 from gedi.errors import UserError
@@ -295,18 +293,6 @@ def runs(tmp_path_factory):
         return made[name, method]
 
     return get
-
-
-@pytest.fixture
-def gedi(monkeypatch, capsys):
-    def call(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return call
 
 
 @pytest.mark.parametrize("method", CHANGED)

@@ -52,17 +52,9 @@ def run(finished, tmp_path):
 
 
 @pytest.fixture
-def gedi(monkeypatch, capsys):
+def gedi(monkeypatch, gedi):
     monkeypatch.setattr("gedi.report.write_report", lambda directory: directory.write("report.html", "drawn"))
-
-    def call(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return call
+    return gedi
 
 
 def contents(folder):

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import torch
 import yaml
 
-from gedi import cli
 from gedi.config import override, parse
 from gedi.data import Dataset
 from gedi.directory import RunDirectory
@@ -27,18 +25,6 @@ from gedi.tables import TABLES, Cell, engine, write_table
 SMALL = (
     "data.triplets=20", "stage2.iterations=6", "stage2.batch_size=30", "stage2.moves.align.restarts=4", "log_every=2",
 )  # fmt: skip
-
-
-@pytest.fixture
-def gedi(monkeypatch, capsys):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["gedi", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return run
 
 
 def digits(*settings):

@@ -19,6 +19,7 @@ from gedi.types import EnergyFn, Points
 _RANK = 7  # the neighbour whose distance is a point's scale
 _FACTORS = tuple(2 ** (power / 2) for power in range(-4, 3))  # of the width, to choose from
 _BLOCK = 2**22  # distances held at a time
+_AROUND = 0.5  # of the spread of scaled columns: bumps reach beyond the points they stand on
 
 
 class KernelPoints(nn.Module):
@@ -98,6 +99,11 @@ class KernelDensity(Density):
 
     kind: ClassVar[str] = "kernel"
     exact: ClassVar[bool] = True
+
+    @property
+    def beyond(self) -> float:
+        """Half of a spread."""
+        return _AROUND
 
     def footprint(self) -> dict[str, int]:
         """The points it stands on."""

@@ -71,7 +71,8 @@ def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path
         panels.append(lambda ax: figures.scatter(ax, test, found, "clusters found", box))
     if has_density(config):
         starts, walk = test[torch.linspace(0, len(test) - 1, 8).long()], walk_settings(config)
-        panels.append(lambda ax: figures.landscape(ax, fitted.energy, box, walk, starts, "log density, walks on it"))
+        drawn = "log density" if walk.energy == "graph" else "log density, walks on it"
+        panels.append(lambda ax: figures.landscape(ax, fitted.energy, box, walk, starts, drawn))
         panels.append(lambda ax: figures.scatter(ax, points["samples"], None, "samples drawn from it", box))
     figure, axes = figures.new_figure(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
