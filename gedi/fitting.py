@@ -33,7 +33,7 @@ from gedi.methods import with_method
 from gedi.nn.compiled import compile_encoder
 from gedi.presets import check_preset, completed, preset
 from gedi.processes import Processes
-from gedi.proposing import MOST_CLUSTERS, has_graph, propose, walks_on_graph
+from gedi.proposing import MOST_CLUSTERS, has_graph, needs_graph, propose
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint
 from gedi.sampling import Box
@@ -193,7 +193,7 @@ def prepare(
     proposed = propose(method_config, data, clusters, streams) if has_graph(method_config) else None
     if proposed is not None:
         method_config, data, clusters = proposed.settled(method_config), proposed.visited(data), proposed.clusters
-    if not walks_on_graph(method_config):
+    if not needs_graph(method_config):
         proposed = None  # a baseline shares the lengths, and nothing that the graph says of clusters
     assert clusters is not None
     # for the figures a rule counts even where the method does without it

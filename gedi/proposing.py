@@ -108,11 +108,12 @@ def has_graph(config: Config) -> bool:
     return config.walk.energy == "graph"
 
 
-def walks_on_graph(config: Config) -> bool:
+def needs_graph(config: Config) -> bool:
     """Whether a term of the config walks on the graph of the points, or begins from what it proposes."""
     stages = [stage for stage in config.stages.values() if stage.iterations]
     asked = any("walk" in stage.looks or (config.walk.composed and "view" in stage.looks) for stage in stages)
-    return has_graph(config) and asked
+    begun = any(term.kind == "proposed" and term.weight > 0 for stage in stages for term in stage.terms.values())
+    return has_graph(config) and (asked or begun)
 
 
 def propose(config: Config, data: Dataset, clusters: int | None, streams: Streams) -> Proposal:
@@ -127,7 +128,7 @@ def propose(config: Config, data: Dataset, clusters: int | None, streams: Stream
         clusters: how many; None lets the graph's spectrum say.
         streams: everything drawn follows from them.
     """
-    if walks_on_graph(config) and config.density.kind != "kernel":
+    if needs_graph(config) and config.density.kind != "kernel":
         raise UserError(
             f"walks on the graph need density.kind=kernel, whose points it joins, got {config.density.kind}"
         )

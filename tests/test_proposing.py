@@ -13,7 +13,7 @@ from gedi.errors import UserError
 from gedi.fitting import prepare, train
 from gedi.graph import WalkGraph, information_kept_by_cut
 from gedi.presets import preset
-from gedi.proposing import propose, settle, unsettled, walks_on_graph
+from gedi.proposing import needs_graph, propose, settle, unsettled
 from gedi.random import Streams
 from gedi.settings import merge
 
@@ -96,9 +96,12 @@ def test_what_cannot_be_is_refused(x, changes, says):
 
 
 def test_only_who_walks_on_the_graph_asks_for_it():
-    assert walks_on_graph(parse(preset("table")))
-    assert not walks_on_graph(parse(preset("moons")))
-    assert not walks_on_graph(parse(merge(preset("table"), {"walk": {"energy": "live"}})))
+    assert needs_graph(parse(preset("table")))
+    assert not needs_graph(parse(preset("moons")))
+    assert not needs_graph(parse(merge(preset("table"), {"walk": {"energy": "live"}})))
+    still = {"stage1": {"terms": {"agreement": {"look": "view"}}}}  # it begins from the proposal
+    assert needs_graph(parse(merge(preset("table"), still)))
+    assert not needs_graph(parse(merge(preset("table"), merge(still, {"stage1": {"terms": {"proposed": None}}}))))
 
 
 def test_a_baseline_shares_the_lengths_and_nothing_that_the_graph_says_of_clusters(moons):

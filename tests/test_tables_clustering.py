@@ -7,7 +7,7 @@ import pytest
 
 from gedi.errors import UserError
 from gedi.tables import write_table
-from gedi.tables.clustering import DATA, GEDI, PEERS, Outcome, markdown
+from gedi.tables.clustering import ALONE, DATA, GEDI, PEERS, STILL, Outcome, markdown
 
 ROW = "circles, 200"
 
@@ -18,7 +18,7 @@ def line_of(text, row):
 
 
 def test_what_is_near_and_what_misleads_is_counted():
-    peers = {way: [Outcome(0.5, 1.0), Outcome(0.7, 1.0)] for way in PEERS}
+    peers = {way: [Outcome(0.5, 1.0), Outcome(0.7, 1.0)] for way in (ALONE, STILL, *PEERS)}
     found = {
         "near": peers | {GEDI: [Outcome(0.58, 2.0, "doubtful", 0.9), Outcome(0.6, 4.0, "trusted", 1.0)]},
         "far": peers | {GEDI: [Outcome(0.29, 2.0, "trusted", 0.99), Outcome(0.1, 2.0, "doubtful")]},

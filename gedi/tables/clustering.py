@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn import datasets
 from sklearn.cluster import HDBSCAN, KMeans, SpectralClustering
 from sklearn.metrics import normalized_mutual_info_score
@@ -17,8 +18,14 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 from gedi.checkpoints import write_whole
+from gedi.config import parse
+from gedi.data import Dataset, Scaling
 from gedi.errors import unknown
 from gedi.fitting import fit
+from gedi.presets import preset
+from gedi.proposing import propose
+from gedi.random import Streams
+from gedi.settings import Settings, merge
 
 GEDI = "GEDI"
 _NEAR = 0.03  # of the best peer's NMI
@@ -133,6 +140,11 @@ PEERS: dict[str, Callable[[int, int], Any]] = {
 }
 
 
+#: What the parts are worth: the same preset with less of it.
+_STILL = {"stage1": {"terms": {"agreement": {"look": "view"}}}}  # looks are the point's own noise
+ALONE, STILL = "proposal alone", "without walks"
+
+
 def write_table(*, seeds: range, out: Path, only: Sequence[str] = ()) -> str:
     """Cluster every table by every way, and write figures as they come; returns the Markdown."""
     chosen = list(only) or list(DATA)
@@ -155,11 +167,13 @@ def write_table(*, seeds: range, out: Path, only: Sequence[str] = ()) -> str:
 
 def outcomes(make: Callable[[int], Table], seeds: range) -> dict[str, list[Outcome]]:
     """Every way on a table, once for each seed, which the data and the way follow from."""
-    found: dict[str, list[Outcome]] = {way: [] for way in (GEDI, *PEERS)}
+    found: dict[str, list[Outcome]] = {way: [] for way in (GEDI, ALONE, STILL, *PEERS)}
     for seed in seeds:
         table = make(seed)
         clusters = len(set(table.classes.tolist()) - {-1})
         found[GEDI].append(_ours(table, clusters, seed))
+        found[ALONE].append(_proposal(table, clusters, seed))
+        found[STILL].append(_ours(table, clusters, seed, _STILL))
         for way, peer in PEERS.items():
             found[way].append(_theirs(table, partial(peer, clusters, seed)))
     return found
@@ -175,9 +189,19 @@ def _theirs(table: Table, make: Callable[[], Any]) -> Outcome:
     return Outcome(max(figures), (time.perf_counter() - began) / 2)
 
 
-def _ours(table: Table, clusters: int, seed: int) -> Outcome:
+def _proposal(table: Table, clusters: int, seed: int) -> Outcome:
+    """What training begins from, on the rows that it visits."""
+    began, config = time.perf_counter(), parse(preset("table"))
+    rows = torch.as_tensor(table.rows, dtype=torch.float32)
+    points = Scaling.of(rows, config.data.columns)(rows)
+    found = propose(config, Dataset("points", points, points), clusters, Streams(seed))
+    return Outcome(_nmi(table.classes[found.numbers.numpy()], found.parts.numpy()), time.perf_counter() - began)
+
+
+def _ours(table: Table, clusters: int, seed: int, changes: Settings | None = None) -> Outcome:
     began = time.perf_counter()
-    fitted = fit(table.rows.astype(np.float32), {"preset": "table", "seed": seed}, clusters=clusters)
+    settings = merge({"preset": "table", "seed": seed}, changes or {})
+    fitted = fit(table.rows.astype(np.float32), settings, clusters=clusters)
     labels = fitted.predict(table.rows.astype(np.float32)).numpy()
     seconds = time.perf_counter() - began
     verdict = fitted.verdict or {}
@@ -194,7 +218,7 @@ def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
     """A line for each table, and how many are near the best of the peers."""
     names = [
         "data",
-        *(f"{way}, NMI" for way in (GEDI, *PEERS)),
+        *(f"{way}, NMI" for way in (GEDI, ALONE, STILL, *PEERS)),
         "information kept",
         "verdict",
         "seconds",
@@ -211,7 +235,7 @@ def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
         lines.append(
             [
                 row,
-                *(f"{mean[way]:.2f}" for way in (GEDI, *PEERS)),
+                *(f"{mean[way]:.2f}" for way in (GEDI, ALONE, STILL, *PEERS)),
                 f"{np.mean(kept):.3f}" if kept else "",
                 ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
                 f"{np.mean([o.seconds for o in ways[GEDI]]):.1f}",
