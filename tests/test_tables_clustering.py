@@ -45,8 +45,8 @@ def test_a_row_is_made_and_written(tmp_path):
     assert float(line_of(text, ROW)["GEDI, NMI"]) > 0.95
     assert float(line_of(text, ROW)["k-means, NMI"]) < 0.1
     assert (tmp_path / "clustering.md").read_text() == text
-    assert set(json.loads((tmp_path / "clustering.json").read_text())[ROW]) == {GEDI, *PEERS}
-    assert len((tmp_path / "clustering.csv").read_text().splitlines()) == 1 + len(PEERS) + 1
+    assert set(json.loads((tmp_path / "clustering.json").read_text())[ROW]) == {GEDI, ALONE, STILL, *PEERS}
+    assert len((tmp_path / "clustering.csv").read_text().splitlines()) == 1 + 3 + len(PEERS)
 
 
 def test_a_row_that_there_is_not_is_refused(tmp_path):
