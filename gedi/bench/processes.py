@@ -19,6 +19,7 @@ import torch
 from gedi.bench.findings import Finding, LeftOut, speedup
 from gedi.bench.timing import Effort, Turns
 from gedi.bench.workloads import Workload, addition, images, toy
+from gedi.ending import end_with, end_without_taking_apart, run_to_its_end
 
 _ROUNDS = 3
 _BETWEEN = 2  # steps from one look at the clock to the next
@@ -85,6 +86,8 @@ def _work(work: str, threads: int, turn: float = 3.0) -> None:
     load = _WORKLOADS[work]()
     torch.set_num_threads(threads)  # launching sets its own
     group = load.prepared.trainer.processes
+    if group.size > 1:
+        end_without_taking_apart(load)
     load.step()
     began, taken, going = time.perf_counter(), 0, True
     while going:
@@ -97,4 +100,4 @@ def _work(work: str, threads: int, turn: float = 3.0) -> None:
 
 
 if __name__ == "__main__":
-    _work(sys.argv[1], int(sys.argv[2]))
+    end_with(run_to_its_end(lambda: _work(sys.argv[1], int(sys.argv[2]))))
