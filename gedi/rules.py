@@ -1,6 +1,10 @@
 """The constraint that a config names."""
 
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from gedi.config import ConstraintConfig
 from gedi.errors import UserError
@@ -14,6 +18,8 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
         return None
     if settings.rule == "addition":
         return sums_to(2, domain)
+    if settings.rule == "sum":
+        return sum_of_numbers(settings.variables, symbols)
     if settings.rule == "all-different":
         return all_different(settings.variables, domain)
     if settings.rule == "sorted":
@@ -24,17 +30,41 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
         raise UserError(f"constraint.path must name a file, but {settings.path!r} is not there")
     if settings.rule == "cnf":
         return Constraint.from_cnf(Path(settings.path), variables=[symbols] * settings.variables)
-    constraint = Constraint.from_problog(Path(settings.path), settings.query)  # a stranger's: it loads nothing
-    if constraint.queries is not None:
-        raise UserError(f"constraint.query must name one of {', '.join(constraint.queries)}")
-    return constraint
+    return Constraint.from_problog(Path(settings.path), settings.query)  # a stranger's: it loads nothing
 
 
-def check_constraint(constraint: Constraint, symbols: int, group_size: int, groups: int) -> None:
+def sum_of_numbers(variables: int, symbols: int) -> Constraint:
+    """Two numbers of ``variables / 2`` digits each, in base ``symbols``; their sum is the answer.
+
+    Example:
+        >>> sum_of_numbers(4, 10).numbered([0, 57, 198]).tolist()
+        [0, 57, 198]
+    """
+    if variables % 2:
+        raise UserError(
+            f"constraint.rule=sum needs two numbers of as many digits, got {variables} constraint.variables"
+        )
+    half = variables // 2
+
+    def total(*digits: Any) -> Any:
+        return sum(digit * symbols ** (half - 1 - i % half) for i, digit in enumerate(digits))
+
+    return Constraint.from_function(total, [range(symbols)] * variables)
+
+
+def check_constraint(
+    constraint: Constraint, symbols: int, group_size: int, groups: int, answered: bool = False
+) -> None:
     """A constraint must be one, and speak of groups as they come and of the symbols there are."""
     if not isinstance(constraint, Constraint):
         raise UserError(f"constraint must be a gedi.logic.Constraint, got {type(constraint).__name__}")
-    constraint.one_query("training")
+    if constraint.queries is not None and not answered:
+        raise UserError(
+            f"training needs one query: choose one as constraint[{constraint.queries[0]!r}] (constraint.query), or "
+            f"give the observed one of each group (Dataset.answers, data.answer)"
+        )
+    if constraint.queries is None and answered:
+        raise UserError("answers say which of several queries is observed, but the constraint has one; leave them out")
     if len(constraint.domains) != group_size:
         raise UserError(
             f"a constraint over {len(constraint.domains)} variables needs groups of as many points, got groups of "
@@ -47,3 +77,30 @@ def check_constraint(constraint: Constraint, symbols: int, group_size: int, grou
             f"every variable of the constraint must have the {symbols} symbols that the network tells apart, "
             f"got {constraint.sizes} values; see model.clusters"
         )
+
+
+def foretold(constraint: Constraint, answers: Tensor | None) -> tuple[str, ...]:
+    """What can be said before training of whether a rule can name the symbols, and what would help it; in words.
+
+    Args:
+        constraint: the rule.
+        answers: what was observed of each group, as the rule numbers it; those that occur count.
+    """
+    try:
+        found = constraint.shortcuts(answers=_that_occur(constraint, answers))
+    except UserError:  # too large to search, or with probabilities of its own
+        return ()
+    lines = str(found).splitlines()
+    said = [lines[0], lines[-1]]
+    if found.swaps:
+        advice = found.label_these(2)
+        left = "which leaves no other naming" if advice.swaps == 0 else f"which leaves {advice.swaps} other namings"
+        said.append(f"a label for {' and '.join(map(str, advice.symbols))} would help most, {left} of those listed")
+    return tuple(f"the rule: {line}" for line in said)
+
+
+def _that_occur(constraint: Constraint, answers: Tensor | None) -> list[Any] | None:
+    if answers is None or constraint.answers is None:
+        return None
+    occurs = (answers > 0).any(dim=0).nonzero()[:, 0] if answers.dim() == 2 else torch.unique(answers[answers >= 0])
+    return [constraint.answers[int(k)] for k in occurs]

@@ -3,13 +3,14 @@
 import itertools
 
 import pytest
+import torch
 
 from gedi.config import ConstraintConfig
 from gedi.errors import UserError
 from gedi.logic import Constraint, sums_to
 from gedi.objectives.constraint import Rule
 from gedi.objectives.objective import Context
-from gedi.rules import build_constraint, check_constraint
+from gedi.rules import build_constraint, check_constraint, foretold
 
 PROGRAM = """
 nn(net,[X],Y,[0,1,2,3]) :: digit(X,Y).
@@ -71,8 +72,9 @@ def test_a_rule_from_a_file_needs_one(rule):
 
 def test_a_program_with_several_queries_needs_one_of_them(tmp_path):
     (tmp_path / "adds.pl").write_text(PROGRAM + "query(adds(a,b,c)).\nquery(adds(b,c,a)).\n")
-    with pytest.raises(UserError, match=r"constraint.query must name one of adds\(a,b,c\), adds\(b,c,a\)"):
-        built(rule="problog", path=str(tmp_path / "adds.pl"))
+    several = built(rule="problog", path=str(tmp_path / "adds.pl"))
+    with pytest.raises(UserError, match=r"training needs one query: choose one as .*constraint.query.*data.answer"):
+        check_constraint(several, 3, 3, 50)
 
 
 def test_a_training_term_needs_one_query_too():
@@ -116,3 +118,19 @@ def test_what_does_not_fit_is_refused_in_one_line(constraint, symbols, group_siz
     with pytest.raises(UserError, match=message) as error:
         check_constraint(constraint, symbols, group_size, groups)
     assert "\n" not in str(error.value)
+
+
+def test_what_a_rule_can_name_is_told_beforehand():
+    total = Constraint.from_function(lambda a, b: a + b, [range(3)] * 2)
+    assert foretold(total, total.numbered([0, 1, 2, 3, 4])) == (
+        "the rule: 1 symbol maps satisfy the constraint",
+        "the rule: the constraint names the symbols",
+    )
+    said = foretold(total, total.numbered([2, None, 2]))  # 0 + 2 and 1 + 1 alone
+    assert "cannot name the symbols" in said[1]
+    assert said[2].endswith("a label for 0 and 1 would help most, which leaves no other naming of those listed")
+    soft = torch.zeros(2, 5)
+    soft[:, 2] = 0.5
+    assert foretold(total, soft) == said
+    program = Constraint.from_problog("0.5 :: x.\nnn(n,[X],Y,[0,1]) :: d(X,Y).\na :- x, d(y,1).\n", "a")
+    assert foretold(program, None) == ()  # nothing is claimed where nothing was searched

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
@@ -17,13 +16,17 @@ from torch import Tensor
 from gedi.errors import UserError
 from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
+from gedi.logic.emission import Known, fitted_tables, posterior_of
 from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
 from gedi.precision import full_precision, no_autocast
 
-_GROUPS = 300  # enough to fit the emission table; all groups judge the result
 _FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto a naming
 _ROUNDING = 16  # roundings of log_p that a lower loss must exceed
-_WORK = 2e8  # restarts x groups x edges that one sweep may cost
+_WRONG = (0.0, 0.3, 0.6)  # shares of memberships that may be wrong
+_KICKS = 10  # further candidates, and as many fresh starts near the best naming, where memberships are doubtful
+_SOME = 300  # groups that tell them apart well enough
+_SYMMETRIES = 200  # of the rule, that are looked at
+_HELD = 2e7  # numbers of a table of losses at once
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,17 @@ class Alignment:
         before: mean ``-log P(C)`` of the given memberships under the given naming.
         after: the same of the permutation: ``-constraint.log_prob(log_p[:, :, permutation]).mean()``. Both are
             infinite where memberships are certain and a group of them breaks the rule under both namings.
+        confidence: (c,) how sure each name is, against the namings next to this one (two names exchanged) and those
+            that the rule cannot tell from it. All groups count as independent evidence.
+        ties: namings that fit all but as well: less than a factor of e lies between them. The rule's own symmetries
+            are among them where they are known.
     """
 
     permutation: Tensor
     before: float
     after: float
+    confidence: Tensor
+    ties: tuple[Tensor, ...] = ()
 
     @property
     def improves(self) -> bool:
@@ -56,6 +65,7 @@ def align(
     restarts: int = 200,
     iterations: int = 40,
     generator: torch.Generator | None = None,
+    answers: Tensor | None = None,
 ) -> Alignment:
     r"""The naming of clusters under which groups of soft memberships fit the constraint best. No labels.
 
@@ -78,6 +88,7 @@ def align(
         restarts: random tables to start from.
         iterations: sweeps of EM; on the way only the better ones go on.
         generator: the stream of the starts.
+        answers: of a constraint with several queries, the observed one of each group, as ``log_prob`` takes it.
 
     Example:
         >>> rule = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(4)] * 3)
@@ -87,7 +98,8 @@ def align(
         >>> align(rule, log_p, generator=torch.Generator().manual_seed(0)).permutation
         tensor([2, 0, 3, 1])
     """
-    c = _symbols(constraint, restarts, iterations, generator)
+    rule = Known(constraint, answers)
+    c = _symbols(constraint, restarts, iterations, generator, answers)
     check_tensor(log_p, "log_p")
     if log_p.dim() != 3 or log_p.shape[1:] != (len(constraint.domains), c):
         raise UserError(
@@ -96,41 +108,71 @@ def align(
     if len(log_p) == 0:
         raise UserError("align needs at least one group, got none")
     check_distributions(log_p.flatten(1), constraint.sizes, constraint.variables, "log_p")
-    best = _search(constraint, log_p, restarts, iterations, generator)
+    best, fit = _search(rule, log_p, restarts, iterations, generator)
 
     def loss(order: Tensor) -> float:
-        return float(-constraint.log_prob(log_p[:, :, order].double(), normalised=False).mean())
+        return float(-rule.log_prob(log_p[:, :, order].double()).mean())
 
     given = torch.arange(c, device=log_p.device)
     before, after = loss(given), loss(best)
     rounding = _ROUNDING * torch.finfo(log_p.dtype).eps * max(1.0, before)
     # where the given naming is impossible no other is worse, and the search has seen more than infinity
-    if math.isinf(before) or after < before - rounding:
-        return Alignment(best, before, after)
-    return Alignment(given, before, before)
+    if not (math.isinf(before) or after < before - rounding):
+        best, after = given, before
+    return Alignment(best, before, after, *_doubts(constraint, best, fit, len(log_p)))
+
+
+def _doubts(
+    constraint: Constraint, best: Tensor, loss: Callable[[Tensor], Tensor], groups: int
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """How sure each name is, and the namings that fit all but as well."""
+    c = len(best)
+    pairs = torch.triu_indices(c, c, 1, device=best.device).t()
+    swapped = best.repeat(len(pairs), 1)
+    swapped.scatter_(1, pairs, best[pairs.flip(1)])
+    symmetric = [best[torch.tensor(order, device=best.device)] for order in constraint.symmetries[:_SYMMETRIES]]
+    others = torch.unique(torch.stack([best, *swapped, *symmetric]), dim=0)
+    behind = groups * (loss(others) - loss(best[None])).clamp_min(0.0)  # nats
+    moved = others != best
+    # against everything that would give the cluster of this name another one
+    confidence = 1 / (1 + (torch.exp(-behind)[:, None] * moved).sum(dim=0))
+    return confidence, tuple(others[(behind < 1.0) & moved.any(dim=1)])
 
 
 @full_precision
 def _search(
-    constraint: Constraint, log_p: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
-) -> Tensor:
-    """The order of clusters with the least loss, where every cluster counts alike and none is certain."""
+    rule: Known, log_p: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
+) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """The order of clusters with the least loss, every cluster counted alike and none certain; and that loss."""
+    constraint = rule.constraint
     m = log_p.exp().double()
     # every cluster counts as much as another, whatever its size: else a large one takes several names
     m = m / m.mean(dim=(0, 1)).clamp_min(1e-12)
     m = (m / m.sum(dim=2, keepdim=True)).clamp_min(_FLOOR)
 
-    def loss(orders: Tensor) -> Tensor:  # (r, c) -> (r,)
-        named = m[:, :, orders].permute(2, 0, 1, 3)  # (r, groups, variables, c)
-        return torch.stack([-constraint.log_prob(one.log(), normalised=False).mean() for one in named])
+    at_once = max(1, int(_HELD / (len(m) * constraint.circuit.nodes)))
+
+    def loss(orders: Tensor, share: float, groups: int | None = None) -> Tensor:  # (r, c) -> (r,)
+        doubted = ((1 - share) * m[:groups] + share / m.shape[2]).log()
+        parts = [
+            doubted[:, :, some].permute(2, 0, 1, 3) for some in torch.split(orders, at_once)
+        ]  # (r, groups, variables, c)
+        known = rule if groups is None else rule.of(torch.arange(len(doubted), device=m.device))
+        return torch.cat([-known.log_prob(part).mean(dim=1) for part in parts])
 
     c, device = constraint.sizes[0], log_p.device
-    tables = _fit(constraint, m, restarts, iterations, generator)
+    tables = fitted_tables(rule, m, restarts, iterations, generator)
     candidates = {tuple(linear_sum_assignment(-table.cpu().numpy())[1].tolist()) for table in tables}
     orders = torch.tensor([*sorted(candidates), tuple(range(c))], device=device)
-    losses = loss(orders)
-    best, value = _swap_while_better(orders[losses.argmin()], float(losses.min()), loss)
-    return best if value < float(losses[-1]) else orders[-1]
+    # as if some share of the memberships said nothing: the share under which any naming is likeliest is taken
+    share = min(_WRONG, key=lambda share: float(loss(orders, share).min()))
+    losses = loss(orders, share)
+    best, value = _swap_while_better(orders[losses.argmin()], float(losses.min()), lambda o: loss(o, share))
+    if share > 0:  # many small hills: go on from elsewhere, by some of the groups
+        other = _from_elsewhere(orders, best, lambda o: loss(o, share, _SOME))
+        other, found = _swap_while_better(other, float(loss(other[None], share)), lambda o: loss(o, share))
+        best, value = (other, found) if found < value else (best, value)
+    return (best if value < float(losses[-1]) else orders[-1]), lambda o: loss(o, share)
 
 
 @torch.no_grad()
@@ -142,6 +184,7 @@ def decode(
     restarts: int = 100,
     iterations: int = 60,
     generator: torch.Generator | None = None,
+    answers: Tensor | None = None,
 ) -> Tensor:
     """What each member of each group must be, from any number of clusters and the constraint alone. No labels.
 
@@ -154,6 +197,7 @@ def decode(
         restarts: random tables to start from.
         iterations: sweeps of EM.
         generator: the stream of the starts.
+        answers: as in :func:`align`.
 
     Returns:
         The posterior of the best table, (groups, variables, c).
@@ -167,22 +211,30 @@ def decode(
         >>> bool((found.argmax(dim=2) == truth).all())
         True
     """
-    _symbols(constraint, restarts, iterations, generator)
+    _symbols(constraint, restarts, iterations, generator, answers)
     check_tensor(memberships, "memberships")
     n = len(constraint.domains)
     if memberships.dim() != 3 or memberships.shape[1] != n or 0 in memberships.shape:
         raise UserError(f"memberships must be (groups, {n} variables, clusters), got {tuple(memberships.shape)}")
     check_weights(memberships, "memberships", least=0.0)
     m = memberships.double().clamp_min(_FLOOR)
-    table = _fit(constraint, m, restarts, iterations, generator)[0]
-    return constraint.posterior(torch.einsum("dk,isk->isd", table, m).log()).to(memberships.dtype)
+    rule = Known(constraint, answers)
+    table = fitted_tables(rule, m, restarts, iterations, generator)[0]
+    return posterior_of(rule, torch.einsum("dk,isk->isd", table, m).log())[1].to(memberships.dtype)
 
 
-def _symbols(constraint: Constraint, restarts: int, iterations: int, generator: torch.Generator | None) -> int:
+def _symbols(
+    constraint: Constraint,
+    restarts: int,
+    iterations: int,
+    generator: torch.Generator | None,
+    answers: Tensor | None = None,
+) -> int:
     """How many symbols there are to name."""
     if not isinstance(constraint, Constraint):
         raise UserError(f"align needs a Constraint, got {type(constraint).__name__}")
-    constraint.one_query("align")
+    if answers is None:
+        constraint.one_query("align")
     if len(set(constraint.sizes)) != 1:
         raise UserError("align renames one set of symbols: every variable must have the same number of values")
     if not (whole(restarts) and whole(iterations)) or restarts < 1 or iterations < 1:
@@ -190,32 +242,6 @@ def _symbols(constraint: Constraint, restarts: int, iterations: int, generator: 
     if not (generator is None or isinstance(generator, torch.Generator)):
         raise UserError(f"generator must be a torch.Generator, got {type(generator).__name__}")
     return constraint.sizes[0]
-
-
-def _fit(
-    constraint: Constraint, m: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
-) -> Tensor:
-    """The best emission tables that EM finds, best first, (tables, symbols, clusters); some of the groups will do."""
-    if len(m) > _GROUPS:
-        m = m[torch.randperm(len(m), generator=generator, device=m.device)[:_GROUPS]]
-    c, clusters = constraint.sizes[0], m.shape[2]
-    restarts = int(np.clip(_WORK / (len(m) * constraint.size), 8, restarts))
-    start = torch.rand(restarts, c, clusters, generator=generator, device=m.device, dtype=m.dtype)
-    table = (4 * start).exp()
-    table = table / table.sum(dim=2, keepdim=True)
-    for sweep in range(iterations):
-        e = torch.einsum("rdk,isk->risd", table, m)
-        with torch.enable_grad():
-            log_e = e.log().requires_grad_()
-            log_prob = constraint.log_prob(log_e, normalised=False)
-            (posterior,) = torch.autograd.grad(log_prob.sum(), log_e)
-        fit = log_prob.detach().mean(dim=1)
-        if sweep in (iterations // 4, iterations // 2) and len(table) > 10:  # the better part goes on
-            kept = fit.topk(max(10, len(table) // 3)).indices
-            table, e, posterior, fit = table[kept], e[kept], posterior[kept], fit[kept]
-        table = table * torch.einsum("risd,isk->rdk", posterior / e, m) + 0.1 / clusters
-        table = table / table.sum(dim=2, keepdim=True)
-    return table[fit.topk(min(10, len(fit))).indices]
 
 
 def _swap_while_better(order: Tensor, value: float, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, float]:
@@ -230,3 +256,19 @@ def _swap_while_better(order: Tensor, value: float, loss: Callable[[Tensor], Ten
             break
         order, value = swapped[losses.argmin()], float(losses.min())
     return order, value
+
+
+def _from_elsewhere(orders: Tensor, best: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+    """The best naming that swaps lead to from some candidates, and from the best one with a few names exchanged."""
+    kicks = torch.Generator().manual_seed(0)  # a stream of its own: how hard a search is must not change the run's
+    value, c = float(loss(best[None])), len(best)
+    starts = list(orders[loss(orders).argsort()[:_KICKS]])
+    for turn in range(2 * len(starts)):
+        start = starts[turn // 2] if turn % 2 == 0 else best.clone()
+        if turn % 2:
+            chosen = torch.randperm(c, generator=kicks)[: 3 + turn % 4].to(best.device)
+            start[chosen] = best[chosen.roll(1)]
+        order, found = _swap_while_better(start, float(loss(start[None])), loss)
+        if found < value - 1e-9:
+            best, value = order, found
+    return best

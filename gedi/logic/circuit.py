@@ -97,6 +97,13 @@ class Circuit:
                 number[node] = make(parts)
         return builder.circuit([number[int(root)] for root in roots])
 
+    def moved(self, sizes: Sequence[int], arranged: Sequence[int]) -> "Circuit":
+        """A circuit over the variables ``arranged`` with its leaves where the variables 0, 1, ... have theirs."""
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        leaves = np.concatenate([np.arange(first[variable], first[variable + 1]) for variable in arranged])
+        number = np.concatenate([leaves, np.arange(self.columns, self.nodes)])
+        return Circuit(self.columns, self.kinds, self.starts, number[self.children], number[self.roots])
+
     def _below(self, *roots: int) -> list[int]:
         seen, stack = set(roots), list(roots)
         while stack:

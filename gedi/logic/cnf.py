@@ -12,6 +12,7 @@ from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit
 from gedi.logic.dimacs import LITERALS, UNWATCHED, Clauses, check_length, parse_dimacs, text_of
 from gedi.logic.limits import Budget, Limits
+from gedi.logic.order import arranged
 from gedi.logic.sdd import Space
 
 _SMALL = 24  # this number of Booleans has no large diagram: no child process is needed
@@ -28,9 +29,17 @@ def read_cnf(
     """
     if not isinstance(source, str | Path | Iterable) or isinstance(source, bytes):
         raise UserError(f"clauses must be a list, DIMACS text or a DIMACS file, got {shown(source)}")
+    clauses, highest = read_clauses(source, budget)
+    domains, booleans = domains_of(variables, highest, budget)
+    return clauses, domains, booleans
+
+
+def domains_of(
+    variables: int | Sequence[int | Domain] | None, highest: int, budget: Budget
+) -> tuple[Sequence[Domain], bool]:
+    """The values of each variable that literals up to ``highest`` speak of, and whether these are Booleans."""
     if not (variables is None or whole(variables) or isinstance(variables, list | tuple)):
         raise UserError(f"variables must be a number, or a list of domains or of their sizes, got {shown(variables)}")
-    clauses, highest = read_clauses(source, budget)
     if isinstance(variables, Sequence):
         domains = checked_domains([range(v) if isinstance(v, int) else v for v in variables])
         room = sum(len(domain) for domain in domains)
@@ -43,7 +52,7 @@ def read_cnf(
     budget.check(room)
     if highest > room:
         raise UserError(f"literals go up to {highest}, but variables declares {room}; declare them all")
-    return clauses, domains, not isinstance(variables, Sequence)
+    return domains, not isinstance(variables, Sequence)
 
 
 def read_clauses(source: str | Path | Iterable[Iterable[int]], budget: Budget | None = None) -> tuple[Clauses, int]:
@@ -87,16 +96,23 @@ def compile_clauses(
 def _compile_clauses(
     clauses: Clauses, domains: Sequence[Sequence[Any]], booleans: bool, budget: Budget
 ) -> tuple[Circuit | None, bool]:
-    space = Space([len(domain) for domain in domains], budget)
-    place = [(variable, k) for variable, domain in enumerate(domains) for k in range(len(domain))]
+    sizes = [len(domain) for domain in domains]
+    place = [(variable, k) for variable, size in enumerate(sizes) for k in range(size)]
+
+    def spot(x: int) -> tuple[int, int]:
+        return (abs(x) - 1, 1) if booleans else place[abs(x) - 1]
+
+    order = arranged([[spot(x)[0] for x in clause] for clause in clauses], len(sizes))
+    rank = {variable: i for i, variable in enumerate(order)}
+    space = Space([sizes[variable] for variable in order], budget)
 
     def literal(x: int) -> Any:
-        variable, k = (abs(x) - 1, 1) if booleans else place[abs(x) - 1]
-        return space.literal(variable, k, x > 0)
+        variable, k = spot(x)
+        return space.literal(rank[variable], k, x > 0)
 
     # neighbours first: clauses over the same variables meet early, while the diagrams are small
-    ordered = sorted(clauses, key=lambda clause: sorted(abs(x) for x in clause))
+    ordered = sorted(clauses, key=lambda clause: sorted((rank[spot(x)[0]], spot(x)[1]) for x in clause))
     formula = space.among_existing(space.any(literal(x) for x in clause) for clause in ordered)
     if space.is_false(formula) or space.is_true(formula):
         return None, space.is_true(formula)
-    return space.circuit([formula]), False
+    return space.circuit([formula]).moved(sizes, order), False

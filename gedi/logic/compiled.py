@@ -1,4 +1,4 @@
-"""What a compiled constraint answers: probabilities, posteriors, solutions."""
+"""A compiled constraint over named variables: its probability and its solutions."""
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
@@ -9,19 +9,21 @@ import torch
 from torch import Tensor
 
 from gedi.errors import UserError
+from gedi.logic.answers import answers_of, numbers_of_answers, observed
 from gedi.logic.arguments import Domain, check_count, check_names, checked_domains, items, shown
 from gedi.logic.circuit import Circuit
 from gedi.logic.diagram import Diagram, from_solutions
 from gedi.logic.evaluate import Backend, Evaluator, evaluator
-from gedi.logic.probabilities import check_distributions, check_tensor, check_tensors, check_weights
-from gedi.logic.shortcuts import Shortcuts, find_shortcuts
+from gedi.logic.probabilities import check_distributions, check_tensors, check_weights
+from gedi.logic.shortcut_search import find_shortcuts
+from gedi.logic.shortcuts import Shortcuts
 from gedi.precision import full_precision
 
 DIAGRAM_FROM = 100_000  # solutions worth listing to make a diagram of a compiled circuit
 
 
 class Compiled:
-    """A circuit over named variables, and everything that can be asked of it.
+    """A circuit over named variables, and what it is worth.
 
     Users have a :class:`gedi.logic.Constraint`, which is one, and which also says how one is made and combined.
 
@@ -33,6 +35,7 @@ class Compiled:
         queries: the names of several queries, or None for one constraint.
         fixed: the probabilities of choices that no network makes; each is a variable after the others.
         conditional: whether the queries are given evidence.
+        answers: what each query stands for, where that is no text.
         backend: what evaluates it; None chooses.
     """
 
@@ -46,6 +49,7 @@ class Compiled:
         queries: Sequence[str] | None = None,
         fixed: Sequence[Sequence[float]] = (),
         conditional: bool = False,
+        answers: Sequence[Any] | None = None,
         backend: Backend | None = None,
     ) -> None:
         if not isinstance(circuit, Circuit):
@@ -68,6 +72,7 @@ class Compiled:
             raise UserError(f"a circuit with {len(circuit.roots)} roots needs as many queries, got {shown(queries)}")
         if len(self.variables) != len(self.domains):
             raise UserError(f"{len(self.domains)} variables need as many names, got {shown(self.variables)}")
+        self.answers = None if self.queries is None else tuple(answers or answers_of(self.queries))
         self._conditional = conditional
         self._backend = backend
         self._given_diagram = diagram
@@ -88,7 +93,9 @@ class Compiled:
         self.one_query("n_solutions")
         return self.circuit.counts[int(self.circuit.roots[0])]
 
-    def log_prob(self, log_p: Tensor | Sequence[Tensor], *, normalised: bool = True) -> Tensor:
+    def log_prob(
+        self, log_p: Tensor | Sequence[Tensor], *, normalised: bool = True, answers: Tensor | None = None
+    ) -> Tensor:
         """``log P(C)`` of each group; differentiable, finite gradients also where it is ``-inf`` (they are 0).
 
         Args:
@@ -97,9 +104,11 @@ class Compiled:
             normalised: whether the probabilities of each variable add up to 1, which is checked: logits would
                 give a plausible number that means nothing. False: they are weights, whose products are summed,
                 and nothing is checked (as in a training step that has just taken a ``log_softmax``).
+            answers: of several queries, the one that is observed for each group: their numbers, (groups,), -1 where
+                none is (then any may be); or how likely each is, (groups, queries). See :meth:`numbered`.
 
         Returns:
-            (...), or (..., queries) for a constraint with several queries.
+            (...), or (..., queries) for a constraint with several queries of which none is observed.
 
         Example:
             >>> from gedi.logic import Constraint
@@ -110,7 +119,22 @@ class Compiled:
         leaves, shape = self._leaves(log_p, "log_p")
         if normalised:
             check_distributions(leaves, self.sizes, self.variables, "log_p")
-        return self._value(leaves, shape)
+        value = self._value(leaves, shape)
+        if answers is None:
+            return value
+        if self.queries is None:
+            raise UserError("answers say which of several queries is observed, but this constraint has one")
+        return observed(value, answers)
+
+    def numbered(self, answers: Sequence[Any] | Tensor) -> Tensor:
+        """Observed answers as the numbers of their queries, (groups,); None, which nobody observed, is -1.
+
+        An answer is what the function gave, the text of a query, or the value of its one open variable. How likely each
+        answer is, (groups, queries), is checked and stays what it is.
+        """
+        if self.queries is None or self.answers is None:
+            raise UserError("answers say which of several queries is observed, but this constraint has one")
+        return numbers_of_answers(answers, self.queries, self.answers)
 
     def probability(self, p: Tensor | Sequence[Tensor], *, normalised: bool = True) -> Tensor:
         """``P(C)`` from probabilities instead of their logs; the gradient at a probability of 0 is taken as 0."""
@@ -122,38 +146,13 @@ class Compiled:
             check_distributions(logs, self.sizes, self.variables, "p")
         return self._value(logs, shape).exp()
 
-    def posterior(self, log_p: Tensor) -> Tensor:
-        """``P(y_i = k | C)`` of each group, shaped as ``log_p``: what the constraint says of each symbol.
-
-        It does not change with the scale of a variable's probabilities, so they need not add up to 1.
-        """
-        self.one_query("posterior")
-        check_tensor(log_p, "log_p")
-        with torch.enable_grad():
-            leaf = log_p.detach().requires_grad_()
-            leaves, shape = self._leaves(leaf, "log_p")
-            check_weights(leaves, "log_p")
-            (grad,) = torch.autograd.grad(self._value(leaves, shape).sum(), leaf)
-        return grad
-
-    def marginals(self) -> Tensor:
-        """``P(y_i = k)`` when every satisfying assignment is as likely as another, (variables, values).
-
-        Example:
-            >>> from gedi.logic import Constraint
-            >>> c = Constraint.from_predicate(lambda a, b, c: a + b == c, domains=[range(10)] * 3)
-            >>> (c.marginals().mean(dim=0) * 165).round().int().tolist()   # the digit d has mass (21 - d) / 165
-            [21, 20, 19, 18, 17, 16, 15, 14, 13, 12]
-        """
-        return self.posterior(torch.zeros(1, len(self.domains), max(self.sizes), dtype=torch.float64))[0]
-
     def is_satisfied(self, values: Any) -> Tensor:
         """Whether groups of values, (groups, variables), satisfy the constraint, (groups,)."""
         self.one_query("is_satisfied")
         expected = f"values must be rows of {len(self.domains)}, one for each variable"
         given = items(values, expected)
         rows = [items(row, expected) if isinstance(row, np.ndarray | Tensor) else row for row in given]
-        index = _numbers_of(rows, self.domains, self.variables)
+        index = numbers_of(rows, self.domains, self.variables)
         if not rows:
             return torch.zeros(0, dtype=torch.bool)
         log_p = torch.full((len(rows), len(self.domains), max(self.sizes)), -torch.inf, dtype=torch.float64)
@@ -166,13 +165,34 @@ class Compiled:
         rows = self._assignments(limit)
         return [tuple(domain[k] for domain, k in zip(self.domains, row, strict=True)) for row in rows]
 
-    def shortcuts(self, limit: int = 10_000) -> Shortcuts:
-        """The other symbol maps that satisfy the constraint: see :class:`gedi.logic.Shortcuts`."""
-        self.one_query("shortcuts")
+    def shortcuts(
+        self,
+        limit: int = 10_000,
+        *,
+        answers: Sequence[Any] | None = None,
+        data: Any = None,
+        networks: Sequence[Any] | None = None,
+    ) -> Shortcuts:
+        """The other symbol maps that fit what is known just as well: see :class:`gedi.logic.Shortcuts`.
+
+        Of a constraint with several queries, a map must keep the answer of every group.
+
+        Args:
+            limit: how many maps are listed.
+            answers: only groups with these answers occur.
+            data: only these groups of values occur, (groups, variables): fewer groups leave more maps.
+            networks: which network each variable is read by; by default one for each domain.
+
+        Example:
+            >>> from gedi.logic import Constraint
+            >>> total = Constraint.from_function(lambda a, b: a + b, [range(3)] * 2)
+            >>> total.shortcuts().count, total.shortcuts(answers=[2]).count        # 0 + 2 and 1 + 1 alone
+            (1, 3)
+        """
         check_count(limit, "limit", least=0)
         if self._fixed or self._conditional:
             raise UserError("shortcuts needs a constraint of symbols alone, without plain probabilities or evidence")
-        return find_shortcuts(self, limit)
+        return find_shortcuts(self, limit, answers, data, networks)
 
     def one_query(self, what: str) -> None:
         """Refuse what makes sense only for one query."""
@@ -227,13 +247,17 @@ class Compiled:
         widest = max(self.sizes)
         return torch.tensor([i * widest + k for i, size in enumerate(self.sizes) for k in range(size)])
 
+    def _with_plain(self, leaves: Tensor) -> Tensor:
+        """The leaves, and after them the choices that no network makes."""
+        if not self._fixed:
+            return leaves
+        plain = torch.tensor([p for choice in self._fixed for p in choice], dtype=leaves.dtype).log()
+        return torch.cat([leaves, plain.to(leaves.device).expand(len(leaves), -1)], dim=1)
+
     @full_precision
     def _value(self, leaves: Tensor, shape: torch.Size) -> Tensor:
         """``log P`` of checked leaves."""
-        if self._fixed:
-            plain = torch.tensor([p for choice in self._fixed for p in choice], dtype=leaves.dtype).log()
-            leaves = torch.cat([leaves, plain.to(leaves.device).expand(len(leaves), -1)], dim=1)
-        out = self._evaluate(leaves)
+        out = self._evaluate(self._with_plain(leaves))
         if self._conditional:  # P(q | e) = P(q, e) / P(e)
             given = out[:, -1:]
             # evidence that cannot be gives log 0, not NaN
@@ -241,7 +265,7 @@ class Compiled:
         return out.view(shape) if self.queries is None else out.view(*shape, len(self.queries))
 
 
-def _numbers_of(rows: Sequence[Sequence[Any]], domains: Sequence[Domain], variables: Sequence[str]) -> Tensor:
+def numbers_of(rows: Sequence[Sequence[Any]], domains: Sequence[Domain], variables: Sequence[str]) -> Tensor:
     """Values as their numbers in the domains, (rows, variables)."""
     numbers = [{value: k for k, value in enumerate(domain)} for domain in domains]
     index = []

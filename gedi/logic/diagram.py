@@ -11,6 +11,7 @@ from gedi.logic.circuit import Builder, Circuit
 from gedi.logic.limits import Budget
 
 _UNWATCHED = 256  # steps between two looks at the clock
+Level = np.ndarray  # (nodes, values): where each value of a variable leads, -1 for nowhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +107,26 @@ class Diagram:
         return alive
 
 
-def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int, budget: Budget | None = None) -> Diagram:
+def _reduce(raw: Sequence[Level], accept: np.ndarray, start: int, budget: Budget | None = None) -> Diagram:
     """Merge nodes that accept the same completions, from the end; drop what is not reached."""
-    rename = np.where(accept, 0, -1)
+    return Diagram(tuple(reduced(raw, np.where(accept, 0, -1), budget, start)[0]))
+
+
+def reduced(
+    raw: Sequence[Level], ends: np.ndarray, budget: Budget | None = None, start: int = 0
+) -> tuple[list[Level], np.ndarray]:
+    """Merge nodes whose completions come to the same ends, from the last level; drop what is not reached.
+
+    Args:
+        raw: levels as in :class:`Diagram`, with any number of nodes after the last.
+        ends: the number of the end that each node after the last level is, -1 for one that does not count.
+        budget: its time is looked at.
+        start: where it begins.
+
+    Returns:
+        The levels, and the ends that are reached, in the order of the nodes after the last level.
+    """
+    rename = ends
     levels = []
     for level in reversed(raw):
         if budget is not None:
@@ -130,7 +148,7 @@ def _reduce(raw: Sequence[np.ndarray], accept: np.ndarray, start: int, budget: B
         if len(keep) and keep[0] == -1:
             keep, here = keep[1:], here - 1
         reached.append(here)
-    return Diagram(tuple(reached))
+    return reached, keep
 
 
 def from_automaton(
@@ -141,8 +159,18 @@ def from_automaton(
     budget: Budget,
 ) -> Diagram:
     """The states that can be reached, level by level, then reduced. ``step`` gives None to reject."""
+    raw, states = explored(init, step, domains, budget)
+    accepted = np.array([bool(accept(state)) for state in states], dtype=bool)
+    return _reduce(raw, accept=accepted, start=0, budget=budget)
+
+
+def explored(
+    init: Hashable, step: Callable[[Any, Any], Hashable], domains: Sequence[Sequence[Any]], budget: Budget
+) -> tuple[list[Level], list[Any]]:
+    """Every state that can be reached, level by level, and the last ones."""
     states: list[Hashable] = [init]
-    raw, size, held, asked = [], 0, 0, 0
+    raw: list[Level] = []
+    size, held, asked = 0, 0, 0
     for domain in domains:
         number: dict[Hashable, int] = {}
         held += len(states) * len(domain)
@@ -160,8 +188,7 @@ def from_automaton(
         budget.check(size)
         raw.append(level)
         states = list(number)
-    accepted = np.array([bool(accept(state)) for state in states], dtype=bool)
-    return _reduce(raw, accept=accepted, start=0, budget=budget)
+    return raw, states
 
 
 def from_solutions(assignments: np.ndarray, sizes: Sequence[int]) -> Diagram:

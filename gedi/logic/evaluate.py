@@ -71,19 +71,73 @@ class Layered:
 
     def __call__(self, leaves: Tensor) -> Tensor:
         """(groups, columns) -> (groups, roots)."""
-        out: Tensor = _LayeredFunction.apply(leaves, self)  # type: ignore[no-untyped-call]
+        out: Tensor = _LayeredFunction.apply(leaves, self)[0]  # type: ignore[no-untyped-call]
         return out
 
-    def by_autograd(self, leaves: Tensor) -> Tensor:
-        """The same in operations that autograd knows: slower, but its gradient has a gradient."""
-        groups, roots = self.on(leaves.device)
-        constants = leaves.new_tensor([0.0, -torch.inf])[:, None].expand(-1, len(leaves))
-        values = torch.cat([constants, leaves.t()])  # log 1 and log 0 come first here, since rows are added at the end
-        for product, _, arity, children in groups:
-            below = values[(children + 2) % (self.nodes + 2)].view(arity, -1, len(leaves))
+    def values(self, leaves: Tensor) -> Tensor:
+        """The value of every node, (nodes, groups), with a row for log 1 and one for log 0 at the end."""
+        groups, _ = self.on(leaves.device)
+        n = leaves.shape[0]
+        values = leaves.new_empty(self.nodes + 2, n)
+        values[: self.columns] = leaves.t()
+        values[self.nodes] = 0.0
+        values[self.nodes + 1] = -torch.inf
+        for product, row, arity, children in groups:
+            nodes = len(children) // arity
+            below = values[children].view(arity, nodes, n)
+            here = values[row : row + nodes]
+            if product:
+                torch.sum(below, dim=0, out=here)
+            else:
+                torch.logsumexp(below, dim=0, out=here)
+        return values
+
+    def posteriors(self, leaves: Tensor, grad: Tensor) -> Tensor:
+        """The gradient, in operations that autograd and the transforms of ``torch.func`` know.
+
+        Slower than the backward pass, but it has a gradient of its own.
+        """
+        values, levels = self._plain(leaves)
+        roots = self.on(leaves.device)[1] + 2
+        flow = torch.zeros_like(values)
+        flow = flow.index_add(0, roots, torch.where(torch.isneginf(values[roots]), 0.0, grad.t()))
+        for product, row, children in reversed(levels):
+            arity, nodes = children.shape
+            above = flow[row : row + nodes]
+            shares = above.expand(arity, -1, -1) if product else _shares(values, row, children) * above
+            flow = flow.index_add(0, children.flatten(), shares.flatten(0, 1))
+        return flow[2 : 2 + self.columns].t()
+
+    def pushed(self, leaves: Tensor, tangents: Tensor) -> Tensor:
+        """How the roots change with the leaves, along ``tangents``: the same the other way round."""
+        values, levels = self._plain(leaves)
+        moved = torch.cat([tangents.new_zeros(2, len(tangents)), tangents.t()])
+        for product, row, children in levels:
+            below = moved[children]
+            moved = torch.cat([moved, (below if product else _shares(values, row, children) * below).sum(dim=0)])
+        roots = self.on(leaves.device)[1] + 2
+        return torch.where(torch.isneginf(values[roots]), 0.0, moved[roots]).t()
+
+    def _plain(self, leaves: Tensor) -> tuple[Tensor, list[tuple[bool, int, Tensor]]]:
+        """The value of every node by plain operations, and the levels: product?, first row, children (arity, nodes).
+
+        Rows are added at the end, so log 1 and log 0 come first here.
+        """
+        groups, _ = self.on(leaves.device)
+        values = torch.cat([leaves.new_tensor([0.0, -torch.inf])[:, None].expand(-1, len(leaves)), leaves.t()])
+        levels = []
+        for product, row, arity, flat in groups:
+            children = ((flat + 2) % (self.nodes + 2)).view(arity, -1)
+            below = values[children]
             values = torch.cat([values, below.sum(dim=0) if product else _log_sum(below)])
-        out = values[roots + 2]
-        return torch.where(torch.isneginf(out), -torch.inf, out).t()  # nothing flows from an impossible root
+            levels.append((product, row + 2, children))
+        return values, levels
+
+
+def _shares(values: Tensor, row: int, children: Tensor) -> Tensor:
+    """What each child contributes to its sum, (arity, nodes, groups); nothing to a sum that is log 0."""
+    here = values[row : row + children.shape[1]]
+    return (values[children] - torch.where(torch.isneginf(here), 0.0, here)).exp()
 
 
 def _log_sum(x: Tensor) -> Tensor:
@@ -97,31 +151,42 @@ def _log_sum(x: Tensor) -> Tensor:
 
 class _LayeredFunction(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, leaves: Tensor, circuit: Layered) -> Tensor:
-        groups, roots = circuit.on(leaves.device)
-        n = leaves.shape[0]
-        values = leaves.new_empty(circuit.nodes + 2, n)
-        values[: circuit.columns] = leaves.t()
-        values[circuit.nodes] = 0.0
-        values[circuit.nodes + 1] = -torch.inf
-        for product, row, arity, children in groups:
-            nodes = len(children) // arity
-            below = values[children].view(arity, nodes, n)
-            here = values[row : row + nodes]
-            if product:
-                torch.sum(below, dim=0, out=here)
-            else:
-                torch.logsumexp(below, dim=0, out=here)
-        ctx.circuit = circuit
-        ctx.save_for_backward(values, leaves)
-        return values[roots].t()
+    def forward(leaves: Tensor, circuit: Layered) -> tuple[Tensor, Tensor]:
+        values = circuit.values(leaves)
+        return values[circuit.on(leaves.device)[1]].t(), values
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Layered], output: tuple[Tensor, Tensor]) -> None:
+        leaves, ctx.circuit = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # no zeros for the values of the nodes, which nobody differentiates
+        ctx.save_for_backward(output[1], leaves)
+        ctx.save_for_forward(leaves)
+
+    @staticmethod
+    def jvp(ctx: Any, tangents: Tensor | None, _: None) -> tuple[Tensor | None, None]:
+        (leaves,) = ctx.saved_tensors
+        return None if tangents is None else ctx.circuit.pushed(leaves, tangents), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, None], leaves: Tensor, circuit: Layered
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        """Many batches are one long batch."""
+        assert in_dims[0] is not None
+        leaves = leaves.movedim(in_dims[0], 0)
+        out, values = _LayeredFunction.apply(leaves.flatten(0, 1), circuit)  # type: ignore[no-untyped-call]
+        batches = leaves.shape[:2]
+        return (out.unflatten(0, batches), values.unflatten(1, batches)), (0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, None]:
         circuit = ctx.circuit
         values, leaves = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph: the gradient is to be differentiated again
-            return torch.autograd.grad(circuit.by_autograd(leaves), leaves, grad, create_graph=True)[0], None
+        if grad is None:
+            return None, None
+        if torch.is_grad_enabled():  # create_graph, torch.func: the gradient is to be differentiated again
+            return circuit.posteriors(leaves, grad), None
         groups, roots = circuit.on(values.device)
         n = values.shape[1]
         flow = torch.zeros_like(values)

@@ -19,7 +19,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     "min": min,
     "max": max,
-    "not": lambda x, _: not _truth(x),
+    "not": lambda x, _: not truth(x),
 }
 _CONDITIONS = ("==", "!=", "<", "<=", "not")
 
@@ -108,7 +108,8 @@ class _Conditions:
 class Expression(_Arithmetic, _Conditions, ABC):
     """What a rule does with its variables, before their values are known.
 
-    A rule may use ``+ - * // % == != < <= > >= & | ~``, ``abs``, :func:`minimum` and :func:`maximum`.
+    A rule may use ``+ - * // % == != < <= > >= & | ~``, ``abs``, :func:`minimum`, :func:`maximum` and the words of
+    :mod:`gedi.logic.quantifiers`.
     """
 
     key: Any  # what makes two expressions the same
@@ -116,6 +117,11 @@ class Expression(_Arithmetic, _Conditions, ABC):
     @abstractmethod
     def given(self, variable: int, value: Any) -> Any:
         """The expression once a variable has its value, simplified; a plain value if nothing is open."""
+
+    @property
+    def below(self) -> tuple[Any, ...]:
+        """What it is made of."""
+        return ()
 
 
 # Python's == builds an expression, so states are told apart by their keys, not by the expressions themselves.
@@ -160,6 +166,11 @@ class Sum(Expression):
     parts: tuple[Expression, ...]
     key: Any
 
+    @property
+    def below(self) -> tuple[Any, ...]:
+        """The open parts."""
+        return self.parts
+
     def given(self, variable: int, value: Any) -> Any:
         """The sum with what became known added up."""
         return _sum([self.constant, *(part.given(variable, value) for part in self.parts)])
@@ -174,11 +185,14 @@ class Binary(Expression):
     right: Any
     key: Any
 
+    @property
+    def below(self) -> tuple[Any, ...]:
+        """Both sides."""
+        return self.left, self.right
+
     def given(self, variable: int, value: Any) -> Any:
         """The operation on what became known."""
-        left = self.left.given(variable, value) if isinstance(self.left, Expression) else self.left
-        right = self.right.given(variable, value) if isinstance(self.right, Expression) else self.right
-        return _binary(self.operation, left, right)
+        return _binary(self.operation, given(self.left, variable, value), given(self.right, variable, value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +203,19 @@ class Join(Expression):
     parts: tuple[Expression, ...]
     key: Any
 
+    @property
+    def below(self) -> tuple[Any, ...]:
+        """The open parts."""
+        return self.parts
+
     def given(self, variable: int, value: Any) -> Any:
         """The parts still open, or the answer."""
         return _join(self.every, [part.given(variable, value) for part in self.parts])
+
+
+def given(x: Any, variable: int, value: Any) -> Any:
+    """An expression, or a plain value, once a variable has its value."""
+    return x.given(variable, value) if isinstance(x, Expression) else x
 
 
 def minimum(a: Any, b: Any) -> Any:
@@ -208,10 +232,8 @@ def operations(x: Any) -> Iterator[Binary]:
     """Every operation inside an expression but sums and ``& |``."""
     if isinstance(x, Binary):
         yield x
-        yield from operations(x.left)
-        yield from operations(x.right)
-    elif isinstance(x, Sum | Join):
-        for part in x.parts:
+    if isinstance(x, Expression):
+        for part in x.below:
             yield from operations(part)
 
 
@@ -226,20 +248,20 @@ def means_otherwise(x: Any) -> bool:
 
     Python's own ``~True`` is -2, which is true, and NumPy's True + True is True.
     """
-    if isinstance(x, Binary):
-        below = [x.left, x.right]
-        made = x.operation not in _CONDITIONS and any(map(_is_condition, below))
-        return x.operation == "not" or made or any(map(means_otherwise, below))
-    if isinstance(x, Sum):
-        return any(_is_condition(part) or means_otherwise(part) for part in x.parts)
-    return isinstance(x, Join) and any(map(means_otherwise, x.parts))
+    if not isinstance(x, Expression):
+        return False
+    numbers = isinstance(x, Sum) or (isinstance(x, Binary) and x.operation not in _CONDITIONS)
+    made = numbers and any(map(_is_condition, x.below))
+    negated = isinstance(x, Binary) and x.operation == "not"
+    return negated or made or any(map(means_otherwise, x.below))
 
 
 def _is_condition(x: Any) -> bool:
     return isinstance(x, Join) or (isinstance(x, Binary) and x.operation in _CONDITIONS)
 
 
-def _truth(x: Any) -> bool:
+def truth(x: Any) -> bool:
+    """A known condition: True, False, 1 or 0."""
     if x not in (0, 1):
         raise UserError(
             f"& | ~ join conditions, which are True or False, got {shown(x)}; use // and % for the bits of numbers"
@@ -286,7 +308,7 @@ def _join(every: bool, parts: list[Any]) -> Any:
             open_ |= {key_of(inner): inner for inner in part.parts}
         elif isinstance(part, Expression):
             open_[key_of(part)] = part
-        elif _truth(part) != every:
+        elif truth(part) != every:
             return not every  # one false ends an and, one true an or
     if not open_:
         return every

@@ -21,9 +21,9 @@ _SAMPLE = 64  # assignments of a block that are asked one by one too
 def compile_rule(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budget: Budget) -> Form:
     """The form of a rule: of all that it allows while they can be asked, of its expression beyond."""
     try:
-        assignments = satisfying(rule, domains, budget)
-        if assignments is not None:
-            return form_of_table(assignments, [len(domain) for domain in domains])
+        found = satisfying(rule, domains, budget)
+        if found is not None:
+            return form_of_table(found, [len(domain) for domain in domains])
         return form_of_diagram(diagram_of(rule, domains, budget), budget)
     except UserError:
         raise
@@ -37,7 +37,7 @@ def satisfying(
     """The assignments a rule allows as value numbers, (solutions, variables); None if there are too many to ask."""
     budget = budget or Budget(Limits(), "split the rule")
     sizes = [len(domain) for domain in domains]
-    total = _product(sizes, ENUMERATED)
+    total = product(sizes, ENUMERATED)
     if total > ENUMERATED:
         return None
     budget.check_memory(total * len(sizes))
@@ -45,17 +45,17 @@ def satisfying(
         if total > CALLED:
             return None
         diagram = diagram_of(rule, domains, budget)
-        found = [rows[diagram.accepts(rows)] for rows in _blocks(sizes, total)]
+        found = [rows[diagram.accepts(rows)] for rows in assignments(sizes, total)]
         return np.concatenate(found)
     holds: Iterable[np.ndarray] | None = _by_columns(rule, domains, total, budget)
     if holds is None:
         if total > CALLED:
             return None
         holds = _one_by_one(rule, domains, total, budget)
-    return np.concatenate([rows[answers] for rows, answers in zip(_blocks(sizes, total), holds, strict=True)])
+    return np.concatenate([rows[answers] for rows, answers in zip(assignments(sizes, total), holds, strict=True)])
 
 
-def _product(sizes: Sequence[int], enough: int) -> int:
+def product(sizes: Sequence[int], enough: int) -> int:
     """The number of assignments; once there are more than enough, how many more does not matter."""
     total = 1
     for size in sizes:
@@ -65,7 +65,7 @@ def _product(sizes: Sequence[int], enough: int) -> int:
     return total
 
 
-def _blocks(sizes: Sequence[int], total: int) -> Iterator[np.ndarray]:
+def assignments(sizes: Sequence[int], total: int) -> Iterator[np.ndarray]:
     """All assignments in order, the last variable fastest, as value numbers: (block, variables) at a time."""
     stride = [1] * len(sizes)
     for i in range(len(sizes) - 1, 0, -1):
@@ -77,7 +77,7 @@ def _blocks(sizes: Sequence[int], total: int) -> Iterator[np.ndarray]:
 
 def diagram_of(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budget: Budget) -> Diagram:
     """The rule as a decision diagram, from one call with expressions in place of values."""
-    expression = _read(rule, len(domains))
+    expression = read(rule, len(domains))
     if not isinstance(expression, Expression):
         raise UserError(
             f"a rule over {len(domains)} variables must be an expression of them, got {expression!r} for every "
@@ -99,7 +99,7 @@ def diagram_of(rule: Callable[..., Any], domains: Sequence[Sequence[Any]], budge
     return from_automaton((0, State(defined(expression))), step, lambda state: bool(state[1].rule), domains, budget)
 
 
-def _read(rule: Callable[..., Any], n: int) -> Any:
+def read(rule: Callable[..., Any], n: int) -> Any:
     """What the rule does with n variables."""
     try:
         return rule(*(Variable(i, ("variable", i)) for i in range(n)))
@@ -113,7 +113,7 @@ def _read(rule: Callable[..., Any], n: int) -> Any:
 def _must_be_read(rule: Callable[..., Any], n: int) -> bool:
     """Whether the rule can be read as an expression, and would be taken for another one if it were only called."""
     try:
-        return means_otherwise(_read(rule, n))
+        return means_otherwise(read(rule, n))
     except Exception:  # a rule that cannot be read this way is plain Python
         return False
 
@@ -122,10 +122,10 @@ def _by_columns(
     rule: Callable[..., Any], domains: Sequence[Sequence[Any]], total: int, budget: Budget
 ) -> list[np.ndarray] | None:
     """The answers for whole blocks at once, or None if the rule cannot take columns or gets them wrong."""
-    values = [_array(domain) for domain in domains]
+    values = [array_of(domain) for domain in domains]
     generator = np.random.default_rng(0)
     holds = []
-    for rows in _blocks([len(domain) for domain in domains], total):
+    for rows in assignments([len(domain) for domain in domains], total):
         budget.check_time()
         try:
             answers = np.asarray(rule(*(column[row] for column, row in zip(values, rows.T, strict=True))))
@@ -145,7 +145,7 @@ def _one_by_one(
     rule: Callable[..., Any], domains: Sequence[Sequence[Any]], total: int, budget: Budget
 ) -> Iterator[np.ndarray]:
     """The answers of a rule that is called once for each assignment, block by block."""
-    for rows in _blocks([len(domain) for domain in domains], total):
+    for rows in assignments([len(domain) for domain in domains], total):
         answers = np.zeros(len(rows), dtype=bool)
         for i, row in enumerate(rows.tolist()):
             budget.check_time()
@@ -168,7 +168,7 @@ def _ask(rule: Callable[..., Any], values: Sequence[Any]) -> bool:
     return bool(answer)
 
 
-def _array(domain: Sequence[Any]) -> np.ndarray:
+def array_of(domain: Sequence[Any]) -> np.ndarray:
     """The values as Python has them: sums of truth values count, nothing overflows, 1 // 0 raises."""
     column = np.empty(len(domain), dtype=object)
     for k, value in enumerate(domain):

@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gedi.errors import UserError, unknown
 from gedi.logic.child import bounded
 from gedi.logic.circuit import Circuit
@@ -174,7 +172,7 @@ def compile_here(
     leaf = {node: space.value(rank[variable], k) for node, (variable, k) in place.items()}
     leaf |= {node: space.true if holds else space.false for node, holds in certain.items()}
     texts, roots = _roots(grounding, diagrams(grounding.formula, order, leaf, space), space)
-    circuit = _moved(space.circuit(roots), sizes, arranged)
+    circuit = space.circuit(roots).moved(sizes, arranged)
     return Program(texts, names, domains, fixed, circuit, grounding.evidence is not None)
 
 
@@ -231,11 +229,3 @@ def _constant(text: str, never: bool, given: bool) -> UserError:
 def _contradiction(evidence: "Sequence[Answer]") -> UserError:
     impossible = [e.text for e in evidence if e.node is None] or [e.text for e in evidence]
     return UserError(f"the evidence must be possible, got {', '.join(impossible)}, which is never true; correct it")
-
-
-def _moved(circuit: Circuit, sizes: Sequence[int], arranged: Sequence[int]) -> Circuit:
-    """A circuit over the variables ``arranged`` with its leaves where the variables 0, 1, ... have theirs."""
-    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    leaves = np.concatenate([np.arange(first[variable], first[variable + 1]) for variable in arranged])
-    number = np.concatenate([leaves, np.arange(circuit.columns, circuit.nodes)])
-    return Circuit(circuit.columns, circuit.kinds, circuit.starts, number[circuit.children], number[circuit.roots])

@@ -1,6 +1,8 @@
 """How well groups of points satisfy the rule; no labels."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
 
 from gedi.measures.measure import Measure, Trained, seen_of
 from gedi.types import Points
@@ -26,17 +28,17 @@ class RuleHolds(Measure):
         """The semantic loss, and the share of groups whose likeliest symbols satisfy the rule."""
         constraint, data = trained.constraint, trained.data
         assert constraint is not None
-        parts: dict[str, Points] = {"": data.grouped.flatten(0, 1)}
+        parts: dict[str, tuple[Points, Any]] = {"": (data.grouped.flatten(0, 1), data.answers)}
         if data.validation is not None:
-            parts["validation_"] = data.validation
+            parts["validation_"] = (data.validation, data.validation_answers)
         found = {}
-        for part, points in parts.items():
+        for part, (points, given) in parts.items():
+            answers = None if given is None else constraint.numbered(given)
             logits = seen_of(trained.model, points).logits
             log_p = logits.log_softmax(dim=1).double().view(-1, data.group_size, logits.shape[1])
-            named = [
-                [domain[k] for domain, k in zip(constraint.domains, group, strict=True)]
-                for group in log_p.argmax(dim=2).tolist()
-            ]
-            found[f"{part}constraint_loss"] = float(-constraint.log_prob(log_p, normalised=False).mean())
-            found[f"{part}constraint_satisfied"] = float(constraint.is_satisfied(named).float().mean())
+            likeliest = F.one_hot(log_p.argmax(dim=2), log_p.shape[2]).double().log()
+            loss = -constraint.log_prob(log_p, normalised=False, answers=answers)
+            holds = constraint.log_prob(likeliest, normalised=False, answers=answers) > -1e-9
+            found[f"{part}constraint_loss"] = float(loss.mean())
+            found[f"{part}constraint_satisfied"] = float(holds.float().mean())
         return found

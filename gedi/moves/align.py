@@ -43,7 +43,14 @@ class Align(Move):
         if not isinstance(model.prototypes, Prototypes):
             raise UserError("symbols are aligned by their prototypes: the move align needs model.head=prototypes")
         return align_prototypes(
-            model, points[:grouped], self._context.constraint, look, generator, self.restarts, self.decode
+            model,
+            points[:grouped],
+            self._context.constraint,
+            look,
+            generator,
+            self.restarts,
+            self.decode,
+            self._context.answers,
         )
 
 
@@ -57,6 +64,7 @@ def align_prototypes(
     generator: torch.Generator,
     restarts: int = 200,
     decoded: bool = True,
+    answers: Tensor | None = None,
 ) -> Proposal:
     """Prototypes under which groups of points satisfy a constraint best.
 
@@ -72,6 +80,8 @@ def align_prototypes(
         chosen = torch.randperm(groups, generator=generator, device=points.device)[:_GROUPS]
         points = points.view(groups, size, *points.shape[1:])[chosen].flatten(0, 1)
         groups = _GROUPS
+        answers = None if answers is None else answers[chosen.to(answers.device)]
+    answers = None if answers is None else answers.to(points.device)
     model.eval()
     embedding = model.clustered(points).embedding
     looks = 2 * embedding + sum(model.clustered(augment(points, generator)).embedding for _ in range(_LOOKS))
@@ -87,9 +97,9 @@ def align_prototypes(
         return logits.log_softmax(dim=1).view(groups, size, -1)
 
     def loss(prototypes: Tensor) -> float:
-        return float(-constraint.log_prob(grouped_log_p(prototypes), normalised=False).mean())
+        return float(-constraint.log_prob(grouped_log_p(prototypes), normalised=False, answers=answers).mean())
 
-    renamed = align(constraint, grouped_log_p(weight), restarts=restarts, generator=generator)
+    renamed = align(constraint, grouped_log_p(weight), restarts=restarts, generator=generator, answers=answers)
     proposals: list[tuple[Tensor, Tensor | None]] = [(weight[renamed.permutation], renamed.permutation)]
     clusters = min(_FINER * len(weight), len(points) // 2)
     if decoded and clusters > len(weight):
@@ -97,7 +107,8 @@ def align_prototypes(
         fine = KMeans(clusters, n_init=3, random_state=seed).fit(looks.cpu().numpy())
         centres = F.normalize(torch.from_numpy(fine.cluster_centers_).to(looks), dim=1)
         memberships = (looks @ centres.t() / temperature).softmax(dim=1).view(groups, size, -1)
-        symbols = decode(constraint, memberships, restarts=max(1, restarts // 2), generator=generator)
+        found = max(1, restarts // 2)
+        symbols = decode(constraint, memberships, restarts=found, generator=generator, answers=answers)
         means = symbols.reshape(len(points), -1).t() @ looks  # (c, d)
         proposals.append((F.normalize(means, dim=1), None))
     before = loss(weight)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from gedi.errors import UserError
@@ -9,7 +10,10 @@ from gedi.objectives.objective import Carried, Context, Objective, Seen
 
 
 class Rule(Objective):
-    """``-mean log P(C)`` over the groups of the batch, each seen as data and as augmented view."""
+    """``-mean log P(C)`` over the groups of the batch, each seen as data and as augmented view.
+
+    Of a constraint with several queries, P is that of the query that was observed for the group.
+    """
 
     kind: ClassVar[str] = "constraint"
     shapes: ClassVar[Literal["clusters", "embedding"]] = "clusters"
@@ -18,7 +22,8 @@ class Rule(Objective):
         """Refused where nothing is known."""
         if context.constraint is None:
             raise UserError("a weight on the constraint needs a constraint: see constraint.rule")
-        context.constraint.one_query("training")
+        if context.answers is None:
+            context.constraint.one_query("training")
         return super().bind(context)
 
     def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:
@@ -27,4 +32,6 @@ class Rule(Objective):
         assert rule is not None
         log_p = seen.both(seen.grouped).log_softmax(dim=1)
         groups = log_p.view(-1, len(rule.domains), log_p.shape[1])
-        return -rule.log_prob(groups, normalised=False).mean()  # a log_softmax needs no check at each step
+        answers = None if seen.answers is None else torch.cat([seen.answers, seen.answers])
+        # a log_softmax needs no check at each step
+        return -rule.log_prob(groups, normalised=False, answers=answers).mean()

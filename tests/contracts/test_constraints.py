@@ -32,6 +32,22 @@ CASES = {
         lambda: Constraint.from_cnf([[1, 4], [-3]], variables=[3, 2]),
         lambda a, b: (a == 0 or b == 0) and a != 2,
     ),
+    "from_solutions": (
+        lambda: Constraint.from_solutions([(0, "a"), (1, "b")], [range(3), "ab"]),
+        lambda a, b: (a, b) in ((0, "a"), (1, "b")),
+    ),
+    "from_function": (
+        lambda: Constraint.from_function(lambda a, b: a + b, [D] * 2)["4"],
+        lambda a, b: a + b == 4,
+    ),
+    "from_nnf": (
+        lambda: Constraint.from_nnf("nnf 7 6 2\nL 1\nL -2\nA 2 0 1\nL -1\nL 2\nA 2 3 4\nO 1 2 2 5"),
+        lambda a, b: a != b,
+    ),
+    "from_sdd": (
+        lambda: Constraint.from_sdd("sdd 5\nL 0 0 1\nL 1 2 -2\nL 2 0 -1\nL 3 2 2\nD 4 1 2 0 1 2 3"),
+        lambda a, b: a != b,
+    ),
     "from_problog": (lambda: Constraint.from_problog(PROGRAM, "add2(a,b,4)"), lambda a, b: a + b == 4),
     "all_different": (lambda: logic.all_different(3, D), lambda *v: len(set(v)) == 3),
     "sorted_": (lambda: logic.sorted_(3, D), lambda *v: list(v) == sorted(v)),

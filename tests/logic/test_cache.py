@@ -11,7 +11,7 @@ import safetensors.numpy
 import torch
 
 from gedi.errors import UserError
-from gedi.logic import Constraint, cache, cnf, combine, compiled, constraint, sdd
+from gedi.logic import Constraint, cache, cnf, combine, compiled, loaded, sdd
 
 CLAUSES = [[1, 2, -3], [-1, 3], [2, 4]]
 PROGRAM = "nn(net,[X],Y,[0,1,2]) :: digit(X,Y).\nadd2(X,Y,Z) :- digit(X,A), digit(Y,B), Z is A + B.\n"
@@ -58,7 +58,7 @@ def same(a, b):
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_second_time_nothing_is_compiled(name, place, monkeypatch):
     first = MAKERS[name]()
-    for module, function in ((sdd, "SddManager"), (constraint, "compile_clauses"), (constraint, "compile_program")):
+    for module, function in ((sdd, "SddManager"), (loaded, "compile_clauses"), (loaded, "compile_program")):
         monkeypatch.setattr(module, function, never)
     monkeypatch.setattr(combine, "Space", never)
     same(first, MAKERS[name]())
@@ -108,7 +108,7 @@ def test_an_empty_name_turns_it_off(tmp_path, monkeypatch):
     assert cache.folder() is None
     assert list(tmp_path.rglob("*.circuit")) == []
     compiled = []
-    monkeypatch.setattr(constraint, "compile_clauses", lambda *a: compiled.append(1) or cnf.compile_clauses(*a))
+    monkeypatch.setattr(loaded, "compile_clauses", lambda *a: compiled.append(1) or cnf.compile_clauses(*a))
     Constraint.from_cnf(CLAUSES)
     assert compiled
 

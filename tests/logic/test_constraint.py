@@ -442,7 +442,7 @@ def test_a_conditional_gradient_is_that_of_the_quotient():
     assert torch.autograd.gradcheck(both.log_prob, log_p)
 
 
-@pytest.mark.parametrize("what", ["n_solutions", "posterior", "marginals", "solutions", "shortcuts", "~", "&", "on"])
+@pytest.mark.parametrize("what", ["n_solutions", "posterior", "marginals", "solutions", "~", "&", "on"])
 def test_a_question_about_one_query_asks_to_choose(what):
     both = two_queries()
     ask = {
@@ -450,7 +450,6 @@ def test_a_question_about_one_query_asks_to_choose(what):
         "posterior": lambda: both.posterior(torch.zeros(1, 2, 2)),
         "marginals": both.marginals,
         "solutions": both.solutions,
-        "shortcuts": both.shortcuts,
         "~": lambda: ~both,
         "&": lambda: both["same"] & both,
         "on": lambda: both.on([0, 1], [[0, 1]] * 3),

@@ -434,7 +434,7 @@ SMALL = [
 
 
 def small_run():
-    run, log = prepare(parse(override(preset("mnist"), SMALL))), []
+    run, log = prepare(parse(override(preset("mnist-energy"), SMALL))), []
     run.trainer.on_log = log.append
     return run, log
 
