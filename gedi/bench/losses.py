@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import gedi.losses as ours
-from gedi.bench import textbook
+from gedi.bench import family, textbook
 from gedi.bench.findings import Finding, speedup
 from gedi.bench.timing import Effort, in_turns
 
@@ -69,11 +69,24 @@ def cases(
         "balance": case(ours.balance, textbook.balance, "logits"),
         "Barlow Twins": case(ours.barlow_twins, textbook.barlow_twins, "embedding", "view"),
         "contrastive": case(ours.contrastive, textbook.contrastive, "embedding", "view"),
+        "NT-Xent": case(ours.nt_xent, family.nt_xent, "embedding", "view"),
+        "CPC": case(ours.cpc, family.cpc, "embedding", "view"),
+        "ProtoCPC": case(ours.proto_cpc, family.proto_cpc, "logits", "other"),
+        "K-shot": case(ours.k_shot, family.k_shot, "embedding", "view", "latent_view"),
+        "DeepCluster": case(_assigned(ours.deep_cluster), _assigned(family.deep_cluster), "logits"),
+        "VICReg": case(ours.vicreg, family.vicreg, "latent", "latent_view"),
+        "W-MSE": case(ours.w_mse, family.w_mse, "latent", "latent_view"),
+        "MEC": case(ours.mec, family.mec, "embedding", "view"),
+        "CorInfoMax": case(ours.cor_info_max, family.cor_info_max, "embedding", "view"),
     }
 
 
 def _assignments(scores: Tensor) -> Tensor:
     return ours.log_sinkhorn(scores).exp()
+
+
+def _assigned(loss: Loss) -> Loss:
+    return lambda logits: loss(logits, torch.arange(len(logits)) % logits.shape[1])
 
 
 def _at_width(loss: Loss) -> Loss:

@@ -27,7 +27,7 @@ def samplers(effort: Effort) -> Iterator[Finding]:
     """SGLD, and one score, on the toy network, a small convolutional one and the paper's."""
     cases: list[tuple[str, Energy, Langevin, Tensor]] = [
         ("MLP of the toy recipe", *_case("circles", (2,), 128, 20, noise=0.08)),
-        ("conv of mnist", *_case("mnist", (1, 28, 28), 32, 10)),
+        ("conv of mnist", *_case("mnist-energy", (1, 28, 28), 32, 10)),
         ("resnet8, F = 32", *_case("cifar10-paper", (3, 32, 32), *((16, 5) if effort.small else (64, 20)))),
     ]
     for name, energy, langevin, x in cases:

@@ -68,11 +68,11 @@ def images(width: int, *settings: str) -> Workload:
 
 
 def addition(*settings: str) -> Workload:
-    """The preset ``addition-100``: 60 triplets of images in two views, and the rule of their sum."""
+    """The preset ``addition-100``: 60 triplets of images in two views, and the rule of their sum; without its walks."""
     x = torch.rand(300, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(len(x)) % 10
     data = Dataset("random", x, x[:20], labels, labels[:20], group_size=3, groups=100)
-    return _begun("addition-100", "stage2", settings, data)
+    return _begun("addition-100", "stage2", ("walk.composed=false", *settings), data)
 
 
 def _begun(name: str, stage: str, settings: tuple[str, ...], data: Dataset | None = None) -> Workload:

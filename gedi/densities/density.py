@@ -70,12 +70,15 @@ class Density(Section):
         exact: whether it is there without any training.
         chooses_width: whether it can tell how much noise a walk of noise and denoising takes: its energy has a
             ``walk_width`` then, which :meth:`settle` chooses.
+        has_latent: whether points have a latent that is normal, there and back: its energy has ``encoded`` and
+            ``decoded`` then, and walks may go there.
     """
 
     kind: ClassVar[str]
     terms: ClassVar[tuple[str, ...]] = ()
     exact: ClassVar[bool] = False
     chooses_width: ClassVar[bool] = False
+    has_latent: ClassVar[bool] = False
     _place: Place = PrivateAttr()
 
     def bind(self, place: Place) -> Self:
@@ -93,6 +96,11 @@ class Density(Section):
     def beyond(self) -> float:
         """How far beyond the data's range it lives."""
         return 0.0
+
+    @property
+    def sees_augmented(self) -> bool:
+        """Whether the points that it learns from are augmented first, as those of a view are."""
+        return False
 
     @property
     def encoders(self) -> int:
@@ -130,7 +138,9 @@ class Density(Section):
         carried: Carried,
         streams: Streams,
     ) -> tuple[Draw, Carried]:
-        """What terms of positive weight need, for a batch ``x`` that the clusters see as ``anchor``."""
+        """What terms of positive weight need, for a batch ``x`` that the clusters see as ``anchor``; ``x`` is augmented
+        where it asked for that.
+        """
         return Draw(), carried
 
     def values(

@@ -112,7 +112,7 @@ class EnergyDensity(Density):
         info: dict[str, float] = {}
         if self._samples(weights):
             buffer = ReplayBuffer(carried["chains"].rows)
-            samples, info["acceptance"] = self.move(model.energy, buffer, streams["sampler"])
+            samples, info["acceptance"] = self.move(self.energy(model), buffer, streams["sampler"])
             contrast = anchor
             if self.data_noise > 0 or anchor is not x:
                 # as many data as samples: more would only cost passes. Every k-th, since free points come last
@@ -153,7 +153,7 @@ class EnergyDensity(Density):
         watching: bool,
     ) -> Values:
         """Energies of data and samples from their latents, and the score at noised data."""
-        energy, found, figures = model.energy, {}, {}
+        energy, found, figures = self.energy(model), {}, {}
         if "samples" in draw.apart:
             data, samples = (
                 joined(energy, [draw.apart["contrast"], draw.apart["samples"]])
@@ -172,7 +172,7 @@ class EnergyDensity(Density):
             found["denoising"] = losses.denoising(score, noise, self.width)
             if watching and "samples" in draw.apart:
                 figures[DRIFT] = self._drift(score.detach())
-        return Values({name: found[name] for name in self.terms if name in found}, figures)
+        return Values({name: found[name] for name in EnergyDensity.terms if name in found}, figures)
 
     @torch.no_grad()
     def watched(self, model: Model, draw: Draw) -> dict[str, Tensor]:
@@ -183,7 +183,7 @@ class EnergyDensity(Density):
         outside = (chains - box.clamp(chains)).flatten(1).norm(dim=1)
         found = {EXTENT: outside.square().mean().sqrt() / (box.high - box.low).norm()}
         if "noised" not in draw.apart:
-            found[DRIFT] = self._drift(energy_and_score(model.energy, chains[:_SCORED])[1])
+            found[DRIFT] = self._drift(energy_and_score(self.energy(model), chains[:_SCORED])[1])
         return found
 
     def _drift(self, score: Tensor) -> Tensor:
@@ -232,9 +232,9 @@ class EnergyDensity(Density):
         """Exact moves with jumps for rows of a table; for images, chains from noise by the sampler of training."""
         box = self._place.box
         if box.low.dim() == 1:
-            return fresh_samples(model.energy, n, box, generator)
+            return fresh_samples(self.energy(model), n, box, generator)
         sampler = replace(self.langevin, steps=_FRESH_STEPS)
-        return sampler.run(model.energy, box.sample(n, generator), generator)[0]
+        return sampler.run(self.energy(model), box.sample(n, generator), generator)[0]
 
 
 def noise_pairs(x: Tensor, sigma: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

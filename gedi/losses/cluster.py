@@ -33,9 +33,9 @@ def log_sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3, log
     if iterations < 1:
         raise ValueError(f"Sinkhorn needs at least one iteration, got {iterations}")
     log_q = scores / epsilon
-    shift = 0.0 if log_prior is None else log_prior
     for _ in range(iterations):
-        log_q = log_q.log_softmax(dim=-2) + shift  # clusters get their share
+        log_q = log_q.log_softmax(dim=-2)  # clusters get their share
+        log_q = log_q if log_prior is None else log_q + log_prior
         log_q = log_q.log_softmax(dim=-1)  # each sample sums to one
     return log_q
 

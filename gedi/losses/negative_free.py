@@ -1,6 +1,7 @@
 """The negative-free term: embeddings spread, latents agree between views."""
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -45,6 +46,12 @@ def negative_free(embedding: Tensor, latent: Tensor, latent_view: Tensor, ridge:
 
 
 def _log_det(matrix: Tensor, ridge: float) -> Tensor:
-    ridged = matrix + ridge * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    ridged = matrix + _ridge(len(matrix), ridge, matrix.device)
     log_det: Tensor = 2 * torch.linalg.cholesky(ridged).diagonal().log().sum()
     return log_det
+
+
+@lru_cache(maxsize=16)
+def _ridge(size: int, ridge: float, device: torch.device) -> Tensor:
+    """A multiple of the identity; the same few are asked for at every step."""
+    return ridge * torch.eye(size, dtype=torch.float64, device=device)

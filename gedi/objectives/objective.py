@@ -12,6 +12,18 @@ from gedi.types import Clustered
 
 #: A look at the data beside the data themselves: the augmented view, or the end of a walk.
 Look = Literal["view", "walk"]
+
+
+def view_names(number: int) -> tuple[str, ...]:
+    """Looks that are augmented views, each on its own.
+
+    Example:
+        >>> view_names(3)
+        ('view', 'view2', 'view3')
+    """
+    return ("view", *(f"view{i}" for i in range(2, number + 1)))
+
+
 #: State that a term carries from step to step: tensors in dictionaries and lists, or None.
 Carried = Any
 
@@ -28,6 +40,7 @@ class Context(NamedTuple):
         constraint: what is known of groups of points, or None.
         labelled: whether the training points have labels, which only the upper bound looks at.
         proposed: whether a clustering of the training points was proposed, to begin from.
+        answers: what was observed of each group, where the constraint has several queries.
     """
 
     clusters: int
@@ -38,6 +51,7 @@ class Context(NamedTuple):
     constraint: Constraint | None = None
     labelled: bool = False
     proposed: bool = False
+    answers: Tensor | None = None
 
 
 class Seen(NamedTuple):
@@ -50,6 +64,7 @@ class Seen(NamedTuple):
         grouped: how many rows, from the first on, come in groups of the constraint.
         labels: only where a term needs them.
         proposed: the cluster that was proposed for each row, where a proposal was made.
+        answers: what was observed of each group, where the constraint has several queries.
     """
 
     data: Clustered
@@ -58,6 +73,7 @@ class Seen(NamedTuple):
     grouped: int = 0
     labels: Tensor | None = None
     proposed: Tensor | None = None
+    answers: Tensor | None = None
 
     def both(self, rows: int | None = None) -> Tensor:
         """Logits of the data and of the augmented view, one below the other."""
@@ -88,8 +104,8 @@ class Objective(Section):
     _context: Context = PrivateAttr()
 
     @property
-    def looks(self) -> tuple[Look, ...]:
-        """The looks at the data that it needs."""
+    def looks(self) -> tuple[str, ...]:
+        """The looks at the data that it needs: a :data:`Look`, or further views by :func:`view_names`."""
         return ("view",)
 
     def bind(self, context: Context) -> Self:

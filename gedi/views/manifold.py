@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gedi.errors import UserError, unknown
-from gedi.score import energy_and_score
+from gedi.score import normal
 from gedi.types import EnergyFn
 
 Direction = Literal["constant", "fresh", "carried"]
@@ -88,7 +88,7 @@ def manifold_walk(
     for t in range(steps):
         if direction == "fresh" and t > 0:
             delta = _in_ball(point, radius, generator)
-        g = energy_and_score(energy, (point + delta).view(shape))[1].flatten(1)
+        g = normal(energy, (point + delta).view(shape)).flatten(1)
         scale = g.abs().amax(dim=1, keepdim=True)  # squares of the raw score may leave the number range
         unit = F.normalize(g / scale.clamp_min(torch.finfo(g.dtype).tiny), dim=1)
         move = torch.addcmul(delta, (unit * delta).sum(dim=1, keepdim=True), unit, value=-1)

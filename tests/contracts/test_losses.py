@@ -24,16 +24,31 @@ CASES = {
     "barlow_twins (fewer points than dimensions)": (losses.barlow_twins, [(N, 9), (N, 9)]),
     "contrastive": (losses.contrastive, [(N, 4), (N, 4)]),
     "contrastive (distances)": (partial(losses.contrastive, similarity="distance", temperature=1.0), [(N, 4), (N, 4)]),
+    "cor_info_max": (partial(losses.cor_info_max, ridge=0.1), [(N, 4), (N, 4)]),
+    "cor_info_max (fewer points than dimensions)": (losses.cor_info_max, [(N, 9), (N, 9)]),
+    "cpc": (losses.cpc, [(N, 4), (N, 4)]),
+    "deep_cluster": (lambda s: losses.deep_cluster(s, (s.detach()[:, 0] > 0).long()), [(N, 3)]),
     "denoising": (partial(losses.denoising, sigma=0.3), [(N, 2), (N, 2)]),
     "energy_penalty": (losses.energy_penalty, [(N,), (N,)]),
     "generative": (losses.generative, [(N,), (N,)]),
+    "k_shot (one view)": (partial(losses.k_shot, temperature=0.5), [(N, 4), (N, 4)]),
+    "k_shot (three views)": (partial(losses.k_shot, temperature=0.5), [(N, 4)] * 4),
+    "mec": (losses.mec, [(N, 4), (N, 4)]),
+    "mec (fewer points than dimensions)": (losses.mec, [(N, 9), (N, 9)]),
     "negative_free": (partial(losses.negative_free, ridge=0.1), [(N, 4), (N, 3), (N, 3)]),
     "negative_free (fewer points than dimensions)": (losses.negative_free, [(N, 9), (N, 3), (N, 3)]),
+    "nt_xent": (losses.nt_xent, [(N, 4), (N, 4)]),
+    "proto_cpc": (partial(losses.proto_cpc, sharpening=0.0), [(N, 3), (N, 3)]),
+    "proto_cpc (sharp)": (losses.proto_cpc, [(N, 3), (N, 3)]),
     # a large epsilon makes the assignments constant: autograd, rightly, takes them as given
     "swapped_prediction": (partial(losses.swapped_prediction, epsilon=1e9), [(N, 3), (N, 3)]),
     "swapped_prediction (sharp)": (losses.swapped_prediction, [(N, 3), (N, 3)]),
+    "vicreg": (losses.vicreg, [(N, 4), (N, 4)]),
+    "vicreg (fewer points than dimensions)": (losses.vicreg, [(N, 9), (N, 9)]),
+    "w_mse": (losses.w_mse, [(N, 4), (N, 4)]),
+    "w_mse (fewer points than dimensions)": (partial(losses.w_mse, ridge=0.1), [(N, 9), (N, 9)]),
 }
-DIFFERENTIABLE = [name for name in CASES if name != "swapped_prediction (sharp)"]
+DIFFERENTIABLE = [name for name in CASES if not name.endswith("(sharp)")]  # those take their targets as given
 
 
 def case(name, dtype=torch.float64, rows=None):
@@ -85,6 +100,34 @@ def test_it_leaves_its_arguments_as_they_were(name):
     before = [a.clone() for a in arguments]
     loss(*arguments)
     assert all(torch.equal(a, b) for a, b in zip(arguments, before, strict=True))
+
+
+#: Losses that keep points from becoming one. The negative-free term does too, at a scale of its own: see its tests.
+AGAINST_COLLAPSE = (
+    "barlow_twins", "contrastive", "cor_info_max", "k_shot", "mec", "nt_xent", "vicreg",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGAINST_COLLAPSE)
+def test_points_that_have_become_one_cost_more_than_points_that_are_spread(name):
+    loss = getattr(losses, name)
+    spread = torch.nn.functional.normalize(torch.randn(64, 4, dtype=torch.float64), dim=1) * 2  # variance 1
+    one = spread[:1].repeat(64, 1) + 1e-4 * torch.randn(64, 4, dtype=torch.float64)
+    costs = [loss(points, points + 1e-4 * torch.randn(64, 4, dtype=torch.float64)) for points in (one, spread)]
+    assert costs[0] > costs[1]
+
+
+#: Those that give every cluster points: all points in one cluster cost more than equal shares.
+SHARING = ("balance", "proto_cpc", "swapped_prediction")
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_one_cluster_for_all_costs_more_than_equal_shares(name):
+    loss = getattr(losses, name)
+    shared = 5 * torch.eye(4, dtype=torch.float64).repeat(16, 1)
+    one = shared[:1].repeat(64, 1)
+    given = 1 if name == "balance" else 2
+    assert loss(*[one] * given) > loss(*[shared] * given) + 0.5
 
 
 @pytest.mark.parametrize("name", CASES)

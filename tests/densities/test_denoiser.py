@@ -10,11 +10,15 @@ from gedi.densities.denoiser import DenoiserDensity, network_of
 from gedi.densities.density import Place
 from gedi.errors import UserError
 from gedi.fitted import Fitted
-from gedi.fitting import fit, prepare, train
+from gedi.fitting import fit, measured_run, prepare, train
+from gedi.nn.denoiser import Denoiser
 from gedi.presets import preset
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box
+from gedi.score import normal
+from gedi.training.step import make_batch
+from gedi.views import manifold_walk
 
 WEIGHTS = {"denoising": 1.0}
 ROWS = ["density={kind: denoiser}", "stage1.density={denoising: 1, generative: null}", "stage2.density=null"]
@@ -106,6 +110,26 @@ def test_the_mean_before_the_noise_is_one_pass_and_no_score(monkeypatch):
     torch.testing.assert_close(density.denoised(model, x, 1.0), x / 2)
 
 
+@pytest.mark.parametrize("shape", [(2,), (1, 8, 8)])
+def test_walks_along_the_density_ask_for_one_pass_a_step(shape, seeded, monkeypatch):
+    """Untrained, the pass is exactly the score of the Gaussian blurred by the lowest width."""
+    density, model = setup(shape=(2,))
+    if len(shape) == 3:
+        model.density = Denoiser(shape, 4).double()
+    centre = torch.randn(shape, generator=seeded(0), dtype=torch.float64)
+    network_of(model).set_scales(centre, 2.0, 0.3, 6.0)
+    x = centre + torch.randn(5, *shape, generator=seeded(1), dtype=torch.float64)
+    exact = -(x - centre) / (2.0**2 + 0.3**2)
+    energy = density.energy(model)
+    torch.testing.assert_close(normal(energy, x), exact)
+    monkeypatch.setattr("gedi.score.energy_and_score", lambda *args: pytest.fail("a gradient was taken"))
+    end = manifold_walk(energy, x, seeded(2), steps=3, radius=0.1)
+    way, before = (end - x).flatten(1), (x - centre).flatten(1)
+    assert way.norm(dim=1).max() <= 0.3 + 1e-9
+    # along the level set: the distance from the centre stays, up to the curvature
+    torch.testing.assert_close((before + way).norm(dim=1), before.norm(dim=1), rtol=0.05, atol=0)
+
+
 def test_the_term_is_the_error_in_errors_of_the_gaussians_denoiser(seeded):
     density, model = setup()
     x = 2 * torch.randn(20_000, 2, generator=seeded(0), dtype=torch.float64)
@@ -193,7 +217,7 @@ def test_it_learns_two_points_by_heart(seeded):
 
 
 def run_of_images(*settings):
-    run = prepare(parse(override(preset("digits-walk"), [*TINY, *settings])))
+    run = prepare(parse(override(preset("digits"), [*TINY, *settings])))
     run.trainer.on_log = (log := []).append
     return run, log
 
@@ -240,6 +264,30 @@ def test_the_walk_is_by_the_density_of_stage_1_and_each_batch_is_walked_anew():
     assert density.encoders == 2
 
 
+def test_a_run_says_how_wide_its_noise_is_and_how_far_walks_get_by_it():
+    run, _ = run_of_images("walk.steps=1")
+    train(run)
+    metrics, points = measured_run(run)
+    assert metrics["walk_width"] == pytest.approx(float(network_of(run.trainer.model).walk_width))
+    assert metrics["walk_steps"] == 1
+    assert metrics["walk_reach"] == pytest.approx(0.6, rel=0.2)  # chosen on training images, told on others
+    assert "energy_gap" not in metrics  # there are no chains
+    assert "fresh_energy_gap" in metrics
+    assert len(points["samples"]) == 64
+
+
+@pytest.mark.parametrize(("share", "walked"), [(0.0, 0), (0.25, 5), (0.5, 10), (1.0, 20)])
+@pytest.mark.parametrize("energy", ["stage1", "noise"])
+def test_a_share_of_the_points_walks_and_the_others_stay(share, walked, energy):
+    run, _ = run_of_images(f"walk.share={share}", f"walk.energy={energy}")
+    run.trainer.fit(stop_after=13)
+    x, own = run.trainer.train[torch.arange(20)], torch.arange(20)
+    stage = run.trainer.course.leg.stage
+    moved = [(run.trainer.walks.of(stage, 3, own, x, Streams(s)) != x).flatten(1).any(dim=1) for s in (0, 1)]
+    assert [int(m.sum()) for m in moved] == [walked, walked]
+    assert torch.equal(*moved) == (share in (0, 1))  # others each time
+
+
 def test_a_fitted_model_is_saved_with_its_scales_and_answers(tmp_path, seeded):
     x = 10 + 5 * two_points(200, seeded)
     short = ["stage1.iterations=20", "stage2.iterations=20", "walk.steps=2", "walk.direction=denoise", "n_init=1"]
@@ -258,8 +306,9 @@ def test_a_fitted_model_is_saved_with_its_scales_and_answers(tmp_path, seeded):
         (["walk.energy=radial"], "the control of denoising is noise"),
         (["walk.direction=fresh"], "walk.radius=null leaves it to the density"),
         (["walk.relax=3"], "walk.relax=3 must be 0"),
+        (["stage1.iterations=0"], "no stage trains it: give stage1 iterations, or .* walk.composed=false"),
         (["density.chains=3"], r"unknown key 'density\.chains'"),
-        (["stage1.density.generative=1"], "unknown term of density.kind=denoiser"),
+        (["stage1.density.contrast=1"], "unknown term of density.kind=denoiser"),
         (["density.lowest=0"], r"density\.lowest"),
     ],
 )
@@ -272,3 +321,21 @@ def test_a_model_without_one_says_so():
     other = build_model(parse(preset("circles")), (2,), 2, Streams(0))
     with pytest.raises(TypeError, match="has no denoiser"):
         network_of(other)
+
+
+def test_it_learns_augmented_points_where_it_is_told_to():
+    """The clean points of a step are the batch, or an augmentation of it without the noise of the view."""
+    found = {}
+    for augmented in ("false", "true"):
+        run, _ = run_of_images(f"density.augmented={augmented}", "augment.noise=5.0")
+        stage = run.trainer.course.leg.stage
+        x = run.trainer.train[torch.arange(16)]
+        batch, _ = make_batch(stage, run.trainer.model, x, None, None, Streams(0), 0.0)
+        found[augmented] = batch.draw.apart["clean"]
+    assert torch.equal(found["false"], x)
+    moved = found["true"]
+    assert not torch.equal(moved, x)
+    low, high = run.data.train.pixels.range
+    assert low - 1e-5 <= moved.min() <= moved.max() <= high + 1e-5  # warped, and nothing added
+    wanted = stage.view.augment(x, Streams(0)["augmented"])
+    torch.testing.assert_close(moved, wanted)

@@ -10,9 +10,10 @@ import gedi
 from gedi.building import build_model
 from gedi.config import parse
 from gedi.densities.density import Place
-from gedi.densities.kernel import KernelDensity, KernelEnergy, KernelPoints, best_factor, make_kernels
+from gedi.densities.kernel import KernelDensity, KernelPoints, make_kernels
 from gedi.evaluation import auroc
 from gedi.graph import local_scales, neighbours
+from gedi.graph.bumps import LeftOut, fit_bumps, sums_around
 from gedi.presets import preset
 from gedi.random import Streams
 from gedi.sampling import Box
@@ -38,7 +39,7 @@ def on(x, **settings):
 
 def test_it_is_the_sum_of_normals_as_wide_as_the_seventh_neighbour_is_far(g):
     x, at = torch.randn(50, 3, generator=g).double(), torch.randn(20, 3, generator=g).double()
-    density, model = on(x, width=0.8)
+    density, model = on(x, width=0.8, pull=0)
     scale = local_scales(neighbours(x, 7)[0])
     wanted = sum(
         multivariate_normal(mean.numpy(), (0.8 * float(s)) ** 2 / 3).pdf(at.numpy())
@@ -76,7 +77,7 @@ def test_samples_have_its_distribution(g):
     x = torch.randn(30, 1, generator=g).double()
     density, model = on(x)
     samples = density.sample(model, 4000, g)[:, 0]
-    points, widths = model.density.points[:, 0], model.density.widths
+    points, widths = model.density.centres[:, 0], model.density.widths
 
     def cdf(at):
         return torch.special.ndtr((torch.as_tensor(at)[:, None] - points) / widths).mean(dim=1).numpy()
@@ -85,21 +86,48 @@ def test_samples_have_its_distribution(g):
     assert kstest(samples.numpy() + 0.2, cdf).pvalue < 0.01  # the test can fail
 
 
-def test_the_width_is_the_likeliest_when_each_point_is_left_out(g):
+def around_without(x, j, i, count):
+    """The mean of point j and its neighbours, point i never having been among these."""
+    near = (x - x[j]).norm(dim=1).argsort(stable=True)[: count + 1]
+    return x[near[near != i]].mean(dim=0)
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.5, 1.0])
+def test_a_point_left_out_helps_neither_bumps_nor_means(pull, g):
+    x, count = torch.randn(40, 3, generator=g).double(), 6
+    number = neighbours(x, count)[1]
+    widths = 0.2 + torch.rand(40, generator=g).double()
+    wanted = []
+    for i in range(40):
+        others = [j for j in range(40) if j != i]
+        centres = torch.stack([x[j] + pull * (around_without(x, j, i, count) - x[j]) for j in others])
+        logs = [
+            multivariate_normal(c.numpy(), float(widths[j]) ** 2).logpdf(x[i].numpy())
+            for j, c in zip(others, centres, strict=True)
+        ]
+        wanted.append(torch.tensor(logs).logsumexp(dim=0) - math.log(40))
+    found = LeftOut(x, number, sums_around(x, number), pull, 40).likelihood(widths)
+    assert found == pytest.approx(float(torch.stack(wanted).mean()))
+
+
+def test_the_factor_is_bettered_and_copies_do_not_make_it_narrow(g):
     x = torch.randn(60, 2, generator=g).double()
     widths = torch.full((60,), 0.3).double()
-    factors = (0.25, 1.0, 4.0)
+    number = neighbours(x, 5)[1]
+    left_out = LeftOut(x, number, sums_around(x, number), 0.0, 60)
+    better = left_out.better_factor(widths, 4.0)
+    assert left_out.likelihood(better * widths) > left_out.likelihood(4.0 * widths)
+    assert fit_bumps(torch.cat([x, x]), pull=0).widths.median() > 0.5 * fit_bumps(x, pull=0).widths.median()
 
-    def left_out(factor):
-        total = 0.0
-        for i in range(60):
-            others = torch.arange(60) != i
-            kernels = KernelPoints(x[others], factor * widths[others])
-            total -= float(KernelEnergy(kernels)(x[i : i + 1]))
-        return total
 
-    assert best_factor(x, widths, factors) == max(factors, key=left_out)
-    assert best_factor(torch.cat([x, x]), torch.cat([widths, widths]), factors) >= 1.0  # copies do not make it narrow
+@pytest.mark.parametrize("columns", [10, 50, 200])
+def test_samples_are_as_wide_as_the_data_in_many_dimensions(columns, g):
+    """On the points themselves bumps would add their own width: a third and more in 50 columns."""
+    x = torch.randn(1500, columns, generator=g)
+    density, model = on(x)
+    assert density.sample(model, 2000, g).std().item() == pytest.approx(1, rel=0.06)
+    density, model = on(x, pull=0)
+    assert density.sample(model, 2000, g).std().item() > 1.15
 
 
 def test_fewer_points_get_a_smoother_density(seeded):
@@ -191,7 +219,7 @@ def test_saved_and_loaded_it_is_the_same(fitted, tmp_path):
 def test_kernels_of_another_table_are_refused(points, widths):
     held = KernelPoints(torch.empty(0, 3), torch.empty(0))
     with pytest.raises(RuntimeError, match="no kernels on points like these"):
-        held.load_state_dict({"points": points, "widths": widths})
+        held.load_state_dict({"points": points, "centres": points, "widths": widths})
 
 
 def test_settings_are_checked():

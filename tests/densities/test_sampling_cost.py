@@ -25,7 +25,7 @@ RELAXED = ("walk.relax=2", "walk.direction=carried", "walk.corrector=0.001")
 
 
 def tiny(*settings):
-    return prepare(parse(override(preset("mnist"), [*TINY, *settings])))
+    return prepare(parse(override(preset("mnist-energy"), [*TINY, *settings])))
 
 
 def parts(run):

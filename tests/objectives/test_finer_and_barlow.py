@@ -22,7 +22,7 @@ TINY = (
 
 
 def tiny(*settings):
-    return prepare(parse(override(preset("mnist"), [*TINY, *settings])))
+    return prepare(parse(override(preset("mnist-energy"), [*TINY, *settings])))
 
 
 def logged(run):

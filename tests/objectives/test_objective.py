@@ -48,14 +48,21 @@ def shown():
         return Clustered(latent, embedding, logits, finer)
 
     return Seen(
-        clustered(), {"view": clustered(), "walk": clustered()}, 0.5, 12, torch.arange(12) % 4, torch.arange(12) % 3
+        clustered(),
+        {name: clustered() for name in ("view", "walk", "view2", "view3")},
+        0.5,
+        12,
+        torch.arange(12) % 4,
+        torch.arange(12) % 3,
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_term_is_a_number_with_a_gradient_for_the_data_and_only_the_looks_it_names(kind, bound, shown):
     term = bound[kind]
-    value = term(shown, term.begin())
+    with torch.no_grad():
+        carried = term.after(shown, term.begin())  # what a term carries is there from the second step on
+    value = term(shown, carried)
     assert value.shape == ()
     assert value.isfinite()
     assert value.dtype == torch.float64
@@ -68,8 +75,8 @@ def test_a_term_is_a_number_with_a_gradient_for_the_data_and_only_the_looks_it_n
     assert {name for name, look in shown.looks.items() if touched(look)} == set(term.looks)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_term_of_this_package_carries_nothing_from_step_to_step(kind, bound, shown):
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"deep_cluster", "cor_info_max"}))
+def test_all_other_terms_of_this_package_carry_nothing_from_step_to_step(kind, bound, shown):
     assert bound[kind].begin() is None
     assert bound[kind].after(shown, None) is None
 
