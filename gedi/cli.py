@@ -2,10 +2,9 @@
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -14,21 +13,23 @@ from pydantic import ValidationError
 
 from gedi.bench.command import bench
 from gedi.completion import any_of, setting
-from gedi.ending import end_with, end_without_taking_apart, go_on, run_to_its_end
+from gedi.ending import end_with, end_without_taking_apart, run_to_its_end
 from gedi.errors import UserError, unknown
 from gedi.names import ACCELERATORS, PARTS, PRECISIONS, PROFILES, STRATEGIES, KnownImages, Recipe
 from gedi.presets import PRESETS, completed, preset
 from gedi.tables import NAMES as TABLE_NAMES
 from gedi.tables import write_table
+from gedi.verbs import VERBS
 
 if TYPE_CHECKING:
     from gedi.config import Config
-    from gedi.fitting import Prepared
 
 app = typer.Typer(help="Learn symbols from raw data without labels.", no_args_is_help=True)
 data_app = typer.Typer(help="Known image data sets: what there is, get it, check it.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.command()(bench)
+for verb in VERBS:
+    app.command()(verb)
 #: What click, of which typer has its own copy since 0.26 or so, raises of arguments that it cannot take.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 _KNOWN = get_args(KnownImages)
@@ -100,6 +101,7 @@ def run(
     from gedi.fitting import prepare
     from gedi.loggers import make_logger
     from gedi.report import Progress, write_report
+    from gedi.running import say_results, stoppable
     from gedi.runs import execute
 
     threads.begin()
@@ -113,11 +115,11 @@ def run(
     processes = prepared.trainer.processes
     if processes.size > 1:
         end_without_taking_apart(prepared)
-    for note in prepared.data.notes if processes.first and not quiet else ():
+    for note in (*prepared.data.notes, *prepared.foretold) if processes.first and not quiet else ():
         print(note, file=sys.stderr)
     directory = RunDirectory(path)
     claimed = directory.claimed(config, processes, resume=resume, overwrite=overwrite)
-    with claimed, _stoppable(prepared) as asked:
+    with claimed, stoppable(prepared) as asked:
         threads.settle(prepared, directory, devices)
         with Progress(config) if processes.first and not quiet else nullcontext() as progress:
             results = execute(prepared, directory, progress or (lambda record: None), stop=lambda: bool(asked))
@@ -125,22 +127,7 @@ def run(
             return
         with writing(path):
             report = write_report(directory)
-    _say(results, path, report)
-
-
-def _say(results: dict[str, Any], path: Path, report: Path) -> None:
-    """The verdict, the figures that matter, and where the rest is."""
-    from rich.console import Console
-
-    from gedi.report import closing
-
-    Console().print(closing(results["verdict"]), soft_wrap=True, highlight=False)
-    shown = {name: value for name, value in results["metrics"].items() if isinstance(value, int | float)}
-    first = ("nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "walk_crossing")
-    print("  ".join(f"{name} {shown[name]:.4g}" for name in first if name in shown))
-    if results["interventions"]:
-        print(f"the guard stepped in {results['interventions']} times: see docs/guard.md and {path / 'metrics.jsonl'}")
-    print(f"{results['seconds']['total']:.0f} s; report: {report}")
+    say_results(results, path, report)
 
 
 @app.command()
@@ -314,34 +301,6 @@ def _config(target: str, profile: str | None, seed: int | None, settings: list[s
     if seed is not None:
         chosen["seed"] = seed
     return parse(chosen)
-
-
-@contextmanager
-def _stoppable(prepared: "Prepared") -> Iterator[list[int]]:
-    """Notes Ctrl-C and SIGTERM for the training to see; the second one, or one after the training, ends at once.
-
-    Either way the program says how to go on and ends with code 130 or 143.
-    """
-    from gedi.fitting import Stopped
-
-    asked: list[int] = []
-    trainer = prepared.trainer
-
-    def note(number: int, frame: object) -> None:
-        asked.append(number)
-        if len(asked) > 1 or trainer.course.over:
-            raise Stopped
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    except KeyboardInterrupt:
-        if trainer.processes.first:
-            print(f"stopped; go on with: {go_on()}", file=sys.stderr)
-        raise typer.Exit(128 + (asked or [signal.SIGINT])[-1]) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What was learnt, ready for points that it has never seen."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from gedi.building import build_model, walk_settings
 from gedi.checkpoints import write_whole
 from gedi.config import Config, parse
-from gedi.data import Pixels, Scaling, chunks
+from gedi.data import Pixels, Projection, Scaling, chunks
 from gedi.densities.density import Place
 from gedi.errors import UserError
 from gedi.footprint import check_training
@@ -29,7 +30,7 @@ from gedi.types import Clustered, EnergyFn
 
 Record = dict[str, Any]
 Inputs = Scaling | Pixels
-_AT_A_TIME = 1000  # points that go through the network together
+_AT_A_TIME = 4000  # points that go through the network together
 WEIGHTS, ABOUT = "model.safetensors", "config.json"  # in the folder of a model
 
 
@@ -84,10 +85,13 @@ class Fitted:
 
     def embed(self, points: Any) -> Tensor:
         """The embedding of each point on the unit sphere, (n, e); for a method that trains none, its latent."""
-        own = has_clusters(self.config) or any(
-            term.shapes == "embedding" for stage in self.config.stages.values() for term in stage.terms.values()
-        )
-        return self._each(points, lambda x: self._seen(x).embedding if own else self._seen(x).latent)
+        return self._each(points, self._embedding)
+
+    @property
+    def width(self) -> int:
+        """Numbers in an embedding."""
+        with torch.no_grad():
+            return int(self._embedding(torch.zeros(1, *self.shape)).shape[1])
 
     def log_density(self, points: Any) -> Tensor:
         """``log p(x)`` up to a constant, (n,): the higher, the more usual."""
@@ -105,16 +109,22 @@ class Fitted:
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """n points of the density, in the units of what was given."""
         self._needs_density("sample")
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise UserError(f"sample needs the number of points, at least 1, got {n!r}")
+        check_count("sample", "points", n)
         return self.inputs.back(self.density.sample(self.model, n, Streams(seed)["sample"]))
 
-    def walk(self, points: Any, seed: int = 0) -> Tensor:
-        """Where a walk on the density ends that begins at each point, in the units of what is given."""
+    def walk(self, points: Any, seed: int = 0, steps: int | None = None) -> Tensor:
+        """Where a walk on the density ends that begins at each point, in the units of what is given.
+
+        Walks are as long as those of training, unless ``steps`` says otherwise.
+        """
         self._needs_density("walk")
-        if self.config.walk.energy == "graph":
-            return self.inputs.back(self._each(points, graph_walk(self.model, self.config, seed)))
-        walk, energy = walk_settings(self.config), self.energy
+        config = self.config
+        if steps is not None:
+            check_count("walk", "steps", steps)
+            config = config.model_copy(update={"walk": config.walk.model_copy(update={"steps": steps})})
+        if config.walk.energy == "graph":
+            return self.inputs.back(self._each(points, graph_walk(self.model, config, seed)))
+        walk, energy = walk_settings(config), self.energy
         return self.inputs.back(self._each(points, lambda x: walk(energy, x, Streams(seed)["walk"])))
 
     def save(self, folder: str | Path) -> None:
@@ -171,6 +181,12 @@ class Fitted:
                 f"{asked} needs a density, and this model has none: gedi presets --parts says which have one"
             )
 
+    def _embedding(self, x: Tensor) -> Tensor:
+        own = has_clusters(self.config) or any(
+            term.shapes == "embedding" for stage in self.config.stages.values() for term in stage.terms.values()
+        )
+        return self._seen(x).embedding if own else self._seen(x).latent
+
     def _seen(self, x: Tensor) -> Clustered:
         return self.model.clustered(x)
 
@@ -178,8 +194,10 @@ class Fitted:
         """What was given, as a tensor of as many points as there are."""
         given = as_points(points)
         if given.dim() - 1 != len(self.shape) or self._shape_of(given) != self.shape:
+            columns = self.inputs.columns if isinstance(self.inputs, Scaling) else None
+            shape = self.shape if columns is None else (columns,)
             raise UserError(
-                f"points must be like those trained on, (n, {', '.join(map(str, self.shape))}) as the network sees "
+                f"points must be like those trained on, (n, {', '.join(map(str, shape))}) as the network sees "
                 f"them, got {tuple(given.shape)}"
             )
         return given
@@ -187,11 +205,18 @@ class Fitted:
     def _shape_of(self, given: Tensor) -> tuple[int, ...]:
         if isinstance(self.inputs, Pixels):
             return tuple(self.inputs(given[:1]).shape[1:])
-        return tuple(given.shape[1:])
+        same = self.inputs.columns in (None, given.shape[1])
+        return self.shape if same and self.inputs.projection is not None else tuple(given.shape[1:])
 
     @torch.no_grad()
     def _each(self, points: Any, ask: Callable[[Tensor], Tensor]) -> Tensor:
         return torch.cat([ask(self.inputs(part)) for part in chunks(self._given(points), _AT_A_TIME)])
+
+
+def check_count(asked: str, of: str, n: Any) -> None:
+    """Refuse a number that counts nothing."""
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise UserError(f"{asked} needs the number of {of}, at least 1, got {n!r}")
 
 
 def needs_encoder(folder: str | Path) -> bool:
@@ -209,9 +234,8 @@ def as_points(points: Any) -> Tensor:
         raise UserError(f"points must be (n, d), or images (n, c, h, w), with n > 0, got shape {tuple(x.shape)}")
     if x.dtype == torch.uint8 and x.dim() == 4:
         return x
-    x = x.float()
-    finite = torch.isfinite(x.flatten(1)).all(dim=1)
-    if not finite.all():
+    x = x if x.dtype == torch.float64 and x.dim() == 2 else x.float()
+    if not math.isfinite(x.sum()) and not (finite := torch.isfinite(x.flatten(1)).all(dim=1)).all():
         raise UserError(
             f"points must be finite: {int((~finite).sum())} of {len(x)} hold NaN or infinity "
             f"(the first is number {int((~finite).nonzero()[0])}); drop or fill them"
@@ -229,7 +253,7 @@ def _tensor_of(points: Any) -> Tensor:
     try:
         array = np.ascontiguousarray(points)
         kind = f"values of type {array.dtype.name}"
-        return torch.from_numpy(array)
+        return torch.from_numpy(array if array.flags.writeable else array.copy())
     except (TypeError, ValueError):  # no numbers, or rows of different lengths
         raise UserError(f"points must be numbers (n, d), or images (n, c, h, w), got {kind}") from None
 
@@ -273,7 +297,11 @@ def _written(inputs: Inputs) -> Record | None:
     if isinstance(inputs, Pixels):
         return {"pad": inputs.pad, "channels": inputs.channels, "mean": inputs.mean, "std": inputs.std}
     spread = inputs.spread.tolist() if isinstance(inputs.spread, Tensor) else inputs.spread
-    return {"centre": None if inputs.centre is None else inputs.centre.tolist(), "spread": spread}
+    more: Record = {} if inputs.length is None else {"length": inputs.length}
+    if inputs.projection is not None:
+        own = inputs.projection
+        more["projection"] = {"axes": own.axes.tolist(), "beyond": own.beyond, "size": own.size}
+    return {"centre": None if inputs.centre is None else inputs.centre.tolist(), "spread": spread, **more}
 
 
 def _read(written: Record) -> Inputs:
@@ -281,6 +309,16 @@ def _read(written: Record) -> Inputs:
         centre, spread = written["centre"], written["spread"]
         if isinstance(spread, list) and (centre is None or len(spread) != len(centre)):
             raise UserError("inputs must have a centre and a spread of each column")
-        apart = torch.tensor(spread) if isinstance(spread, list) else float(spread)
-        return Scaling(None if centre is None else torch.tensor(centre), apart)
+        apart = _numbers(spread) if isinstance(spread, list) else float(spread)
+        own = written.get("projection")
+        projection = own and Projection(torch.tensor(own["axes"]), own["beyond"], own["size"])
+        if projection is not None and (centre is None or projection.axes.shape[:1] != (len(centre),)):
+            raise UserError("inputs must have axes of as many columns as their centre")
+        return Scaling(None if centre is None else _numbers(centre), apart, written.get("length"), projection)
     return Pixels(**written)
+
+
+def _numbers(written: list[float]) -> Tensor:
+    """As they were before they were written: in single precision if that holds them."""
+    exact = torch.tensor(written, dtype=torch.float64)
+    return exact.float() if torch.equal(exact.float().double(), exact) else exact

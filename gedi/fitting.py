@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lightning_fabric import Fabric
 from torch import Tensor, nn
@@ -18,27 +18,28 @@ from gedi.building import (
     initial_distribution,
     trainer_settings,
 )
-from gedi.config import Config, parse
-from gedi.data import Dataset, Scaling, StoredImages
+from gedi.config import Config
+from gedi.data import Dataset
 from gedi.densities.density import Place
 from gedi.devices import make_fabric
 from gedi.errors import UserError
-from gedi.fitted import Fitted, as_points
+from gedi.fitted import Fitted
 from gedi.footprint import check_data, check_training
+from gedi.in_memory import dataset_of, settings_of
 from gedi.judge import judge
 from gedi.logic import Constraint
 from gedi.measures.measure import Trained
 from gedi.measuring import kept_points, measured
 from gedi.methods import with_method
 from gedi.nn.compiled import compile_encoder
-from gedi.presets import check_preset, completed, preset
+from gedi.pacing import pace
+from gedi.presets import check_preset
 from gedi.processes import Processes
-from gedi.proposing import MOST_CLUSTERS, has_graph, needs_graph, propose
+from gedi.proposing import MOST_CLUSTERS, clusters_asked, has_graph, needs_graph, propose
 from gedi.random import Streams
-from gedi.rules import build_constraint, check_constraint
+from gedi.rules import build_constraint, check_constraint, foretold
 from gedi.sampling import Box
-from gedi.settings import merge
-from gedi.sources import data_box, load_data, pixels_of
+from gedi.sources import data_box, load_data
 from gedi.trained import check_method
 from gedi.training import Trainer
 
@@ -58,7 +59,7 @@ def fit(
     points: Any,
     config: Config | Mapping[str, Any] | str | None = None,
     *,
-    clusters: int | None = None,
+    clusters: int | Literal["auto"] | None = None,
     constraint: Constraint | None = None,
     encoder: nn.Module | None = None,
     fabric: Fabric | None = None,
@@ -70,7 +71,8 @@ def fit(
         points: rows (n, d), images (n, c, h, w) as bytes or in [0, 1], or a :class:`~gedi.data.Dataset`. Rows are
             centred and scaled inside, and what comes out is in the units that went in.
         config: settings, the name of a preset, or plain data laid over one; None is the toy recipe.
-        clusters: how many to look for, if the settings do not say.
+        clusters: how many to look for, if the settings do not say; ``auto`` leaves it to the graph of the points, in
+            presets that have one (``table``).
         constraint: what is known of groups of points, as large as it has variables; all points come in groups.
         encoder: a module of your own (n, *shape) -> (n, h).
         fabric: device, precision and processes; see :func:`gedi.devices.make_fabric`.
@@ -84,44 +86,39 @@ def fit(
         >>> fitted.predict(x).shape, fitted.log_density(x[:3]).shape
         (torch.Size([200]), torch.Size([3]))
     """
-    settings = _settings(config, clusters)
-    data = points if isinstance(points, Dataset) else _dataset(points, settings, constraint)
-    prepared = prepare(settings, fabric=fabric, data=data, constraint=constraint, encoder=encoder)
-    trainer, interventions = prepared.trainer, [0]
+    settings = settings_of(config, clusters)
+    data = points if isinstance(points, Dataset) else dataset_of(points, settings, constraint)
+    return learn(prepare(settings, fabric=fabric, data=data, constraint=constraint, encoder=encoder), on_log).fitted
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a training in memory leaves behind: the model, its figures, the points behind them, and what was logged."""
+
+    fitted: Fitted
+    metrics: Record
+    points: dict[str, Tensor]
+    records: list[Record]
+
+
+def learn(
+    prepared: "Prepared", on_log: Callable[[Record], None] = lambda record: None, seconds: float | None = None
+) -> Learnt:
+    """Train what is prepared to its end, or for about so many seconds, and judge it; nothing is written."""
+    trainer, records = prepared.trainer, list[Record]()
 
     def log(record: Record) -> None:
-        interventions[0] += record.get("event") == "guard"
+        records.append(record)
         on_log(record)
 
     trainer.on_log = log
     with trainer.processes.watched():
+        if seconds is not None:
+            pace(trainer, seconds)
         train(prepared)
-    metrics, _ = measured_run(prepared)
-    return prepared.fitted(judge_prepared(prepared, metrics, interventions[0]))
-
-
-def _settings(config: Config | Mapping[str, Any] | str | None, clusters: int | None) -> Config:
-    if isinstance(config, Config):
-        settings: Mapping[str, Any] = config.model_dump()
-    elif isinstance(config, str):
-        settings = preset(config)
-    elif config is None or isinstance(config, Mapping):
-        settings = completed(config or {})
-    else:
-        raise UserError(f"config must be settings or the name of a preset, got {type(config).__name__}")
-    return parse(settings if clusters is None else merge(settings, {"model": {"clusters": clusters}}))
-
-
-def _dataset(points: Any, config: Config, constraint: Constraint | None) -> Dataset:
-    """Points of one's own, all to learn from; they are judged on themselves."""
-    given = as_points(points)
-    size = 1 if constraint is None else len(constraint.domains)
-    if len(given) % size:
-        raise UserError(f"points must come in groups of {size}, as the constraint has variables, got {len(given)}")
-    inputs = pixels_of(config.data) if given.dim() == 4 else Scaling.of(given, config.data.columns)
-    x = StoredImages(given, inputs) if given.dim() == 4 else inputs(given)  # type: ignore[arg-type]
-    groups = len(given) // size if size > 1 else 0
-    return Dataset("points", x, x, group_size=size, groups=groups, inputs=inputs)
+    metrics, points = measured_run(prepared)
+    interventions = sum(record.get("event") == "guard" for record in records)
+    return Learnt(prepared.fitted(judge_prepared(prepared, metrics, interventions)), metrics, points, records)
 
 
 @dataclass(frozen=True)
@@ -137,6 +134,11 @@ class Prepared:
     constraint: Constraint | None
     clusters: int
     own_encoder: bool
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """What can be said before training of a rule: whether it can name the symbols."""
+        return () if self.constraint is None else foretold(self.constraint, self.trainer.answers)
 
     def fitted(self, verdict: Record | None = None) -> Fitted:
         """What was learnt, once training has come to its end."""
@@ -182,10 +184,10 @@ def prepare(
     if data is None:
         check_data(config)
         data = load_data(config, streams, data_dir)
-    clusters = config.model.clusters or data.clusters
+    clusters = clusters_asked(method_config, data)
     if clusters is None and not has_graph(method_config):
         raise UserError("data without labels need model.clusters, the number of clusters to find")
-    if clusters is not None and clusters < 2:
+    if config.model.clusters is None and clusters is not None and clusters < 2:
         raise UserError(
             f"there must be at least 2 clusters to find, got labels of {clusters} class: set model.clusters"
         )
@@ -199,7 +201,8 @@ def prepare(
     # for the figures a rule counts even where the method does without it
     constraint = constraint or build_constraint(config.constraint, clusters)
     if constraint is not None:
-        check_constraint(constraint, clusters, data.group_size, data.groups)
+        check_constraint(constraint, clusters, data.group_size, data.groups, data.answers is not None)
+    answers = None if constraint is None or data.answers is None else constraint.numbered(data.answers)
     fabric = make_fabric() if fabric is None else fabric
     fabric.launch()
     box = data_box(config, data)
@@ -215,7 +218,7 @@ def prepare(
                 compile_encoder(part, data.train.shape[1:])
     density.measure(model, data.train)
     shares, graph = (None, None) if proposed is None else (proposed.shares, proposed.graph)
-    context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares)
+    context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares, answers)
     stages = build_stages(method_config, density, context, graph)
     trainer = Trainer(
         model,
@@ -229,6 +232,7 @@ def prepare(
         groups=data.groups,
         labels=fabric.to_device(data.train_labels) if any(stage.looks_at_labels for stage in stages) else None,
         proposed=None if proposed is None else fabric.to_device(proposed.parts),
+        answers=None if answers is None else fabric.to_device(answers),
     )
     return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, encoder is not None)
 

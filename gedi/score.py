@@ -57,3 +57,17 @@ def score(energy: EnergyFn, x: Tensor) -> Tensor:
     """The score alone, without a graph."""
     with torch.no_grad():
         return energy_and_score(energy, x)[1]
+
+
+def normal(energy: EnergyFn, x: Tensor) -> Tensor:
+    """The score as walks ask for it, which only want to know where the density rises: (n, *shape).
+
+    An energy that can tell this for less than its gradient costs says so with a method ``normal``.
+
+    Example:
+        >>> gaussian = lambda x: x.square().sum(1) / 2
+        >>> normal(gaussian, torch.tensor([[3.0, 4.0]]))
+        tensor([[-3., -4.]])
+    """
+    known = getattr(energy, "normal", None)
+    return score(energy, x) if known is None else known(x)

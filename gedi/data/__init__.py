@@ -14,11 +14,13 @@ from gedi.data.idx import read_idx
 from gedi.data.image_arrays import load_image_arrays
 from gedi.data.images import ImageSet, unit_range
 from gedi.data.pixels import Pixels, StoredImages, chunks
+from gedi.data.projection import Projection
 from gedi.data.scaled import ScaledRows
 from gedi.data.scales import Scales, scales_of
 from gedi.data.scaling import Scaling
 from gedi.data.sharded import ShardSet, load_shards
 from gedi.data.shards import Shards, is_sharded, spread
+from gedi.data.sums import sum_dataset
 from gedi.data.table import Table, Wishes
 from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 
@@ -30,6 +32,7 @@ __all__ = [
     "ImageSet",
     "NoisyCurve",
     "Pixels",
+    "Projection",
     "ScaledRows",
     "Scales",
     "Scaling",
@@ -58,6 +61,7 @@ __all__ = [
     "read_idx",
     "scales_of",
     "spread",
+    "sum_dataset",
     "unit_range",
     "verify",
     "write_shards",

@@ -23,7 +23,14 @@ _SOURCES: dict[str, Callable[[str | Path | None], ImageSet]] = {
     "digits": lambda _: load_digits(),
 }
 
-_AS_STORED = Pixels()  # bytes to [0, 1] and nothing else
+AS_STORED = Pixels()  # bytes to [0, 1] and nothing else
+
+
+def digit_source(source: str, data_dir: str | Path | None = None) -> ImageSet:
+    """Images of digits by the name of where they come from."""
+    if source not in _SOURCES:
+        raise unknown("source of digits", source, _SOURCES)
+    return _SOURCES[source](data_dir)
 
 
 def draw_triplets(labels: Tensor, n: int, rng: np.random.Generator) -> Tensor:
@@ -92,7 +99,7 @@ def addition_dataset(
     data_dir: str | Path | None = None,
     *,
     n_validation: int = 0,
-    pixels: Pixels = _AS_STORED,
+    pixels: Pixels = AS_STORED,
 ) -> Dataset:
     """Images of an addition task: triplet after triplet, then free ones.
 
@@ -116,9 +123,7 @@ def addition_dataset(
         >>> torch.equal(a + b, c)
         True
     """
-    if source not in _SOURCES:
-        raise unknown("source of digits", source, _SOURCES)
-    images = _SOURCES[source](data_dir)
+    images = digit_source(source, data_dir)
     train_labels, test_labels = images.labels()
     drawn = draw_triplets(train_labels, n_triplets + n_validation, rng)
     triplets, held_out = drawn[:n_triplets], drawn[n_triplets:]

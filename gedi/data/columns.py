@@ -11,7 +11,7 @@ _MISSING = pa.array(["", "na", "nan", "n/a", "#n/a", "null", "none", "?"])
 _TRUE, _FALSE = pa.array(["true"]), pa.array(["false"])
 
 
-@dataclass
+@dataclass(eq=False)
 class Column:
     """One column: all numbers, or text, or numbers with a cell that is none.
 

@@ -1,6 +1,8 @@
 """What a data set is: points to train on, points to test on, and what is known of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +38,12 @@ class Dataset:
         source: where the points come from, in words for the results.
         inputs: how what was given became these points; it is needed again for further ones.
         notes: what was found out about the points as they were read, for the user to know.
+        names: of a table's columns, where they have any.
+        id: the name of the column that numbers a table's rows, where there is one.
         validation: groups held out of training, (k * group_size, *shape): a rule judges them without labels.
+        answers: what was observed of each group, where a rule has several possible answers (a sum): a list with None
+            where nothing was, or how likely each answer is, (groups, answers).
+        validation_answers: the same of the groups held out.
 
     Example:
         >>> pairs = Dataset("pairs", torch.zeros(7, 1, 8, 8), torch.zeros(2, 1, 8, 8), group_size=2, groups=3)
@@ -56,6 +63,10 @@ class Dataset:
     validation: Points | None = None
     notes: tuple[str, ...] = ()
     inputs: Scaling | Pixels = field(default_factory=Scaling)
+    names: tuple[str, ...] = ()
+    id: str | None = None
+    answers: Sequence[Any] | Tensor | None = None
+    validation_answers: Sequence[Any] | Tensor | None = None
 
     def __post_init__(self) -> None:
         for part, x, labels in (
@@ -85,6 +96,13 @@ class Dataset:
                 f"{self.groups} groups of {self.group_size} need {self.groups * self.group_size} training points, "
                 f"got {len(self.train)}; use at most {len(self.train) // self.group_size} groups"
             )
+        held_out = 0 if self.validation is None else len(self.validation) // self.group_size
+        for name, answers, groups in (
+            ("answers", self.answers, self.groups),
+            ("validation_answers", self.validation_answers, held_out),
+        ):
+            if answers is not None and len(answers) != groups:
+                raise UserError(f"{name} must be one for each of {groups} groups, or None for it, got {len(answers)}")
 
     @property
     def clusters(self) -> int | None:

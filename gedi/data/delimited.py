@@ -4,10 +4,11 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as pa_csv
 
@@ -26,6 +27,7 @@ _EMPTY = ("", "na", "nan", "n/a", "#n/a", "null", "none", "?")
 _BLOCK = 2**24  # bytes read at a time; no row may be longer
 _SAMPLE = 2**18  # bytes that are looked at to find out what the file is like
 _LINES = 100
+Rows = np.ndarray  # numbers of rows, in rising order
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,60 @@ class Delimited:
         return f"line {row + 1 + self.header}"
 
 
-def read_delimited(path: Path, delimiter: str | None, as_text: Callable[[str], bool]) -> Delimited:
+@dataclass(frozen=True)
+class Layout:
+    """What a table of text is like.
+
+    Attributes:
+        names: of the columns; by their places where there is no header.
+        header: whether the first line is names.
+        decimal: the decimal point.
+        delimiter, encoding: of the text.
+        about: what was found out, in words.
+    """
+
+    names: list[str]
+    header: bool
+    decimal: str
+    delimiter: str
+    encoding: str
+    about: str
+
+
+def read_delimited(
+    path: Path, delimiter: str | None, as_text: Callable[[str], bool], rows: Rows | None = None
+) -> Delimited:
     """Read a table of text.
 
     Args:
         path: the file.
         delimiter: what is between the values; None: it is found out.
         as_text: of a column's name, whether it is kept as text whatever it holds.
+        rows: numbers of the rows to keep, in rising order; None keeps all.
     """
-    check_size(path.stat().st_size, path.name)
+    if rows is None:
+        check_size(path.stat().st_size, path.name)
+    layout = layout_of_text(path, delimiter)
+    columns = [Column(name, layout.decimal, as_text(name)) for name in layout.names]
+    at = 0
+    for batch in text_batches(path, layout):
+        kept = chosen(batch, rows, at)
+        at += len(batch)
+        for column, cells in zip(columns, kept.columns, strict=True):
+            column.add(cells)
+    return Delimited(columns, layout.header, layout.about)
+
+
+def chosen(batch: pa.RecordBatch, rows: Rows | None, at: int) -> pa.RecordBatch:
+    """Those of a batch's rows, the first of which has number ``at``, that are wanted."""
+    if rows is None:
+        return batch
+    low, high = np.searchsorted(rows, [at, at + len(batch)])
+    return batch.take(pa.array(rows[low:high] - at))
+
+
+def layout_of_text(path: Path, delimiter: str | None) -> Layout:
+    """What a table of text is like, by its first lines; text in no encoding that is known is refused."""
     encoding, mark = _encoding(path)
     lines = _sample(path, encoding)
     if not lines:
@@ -68,13 +115,11 @@ def read_delimited(path: Path, delimiter: str | None, as_text: Callable[[str], b
     if header and len(rows) == 1:
         raise UserError(f"{path.name} must hold a header line and at least one row, got one line of names")
     names = rows[0] if header else [f"column {i + 1}" for i in range(len(rows[0]))]
-    columns = [Column(name, decimal, as_text(name)) for name in names]
-    _read(path, encoding, delimiter, header, columns)
     found = [_DELIMITERS.get(delimiter, repr(delimiter)) if len(names) > 1 else "one column"]
     found += ["header"] if header else ["no header (the first line is data)"]
     found += ["decimal comma"] if comma else []
     found += [f"{mark} with a byte order mark"] if mark else []
-    return Delimited(columns, header, ", ".join(found))
+    return Layout(names, header, decimal, delimiter, encoding, ", ".join(found))
 
 
 def _encoding(path: Path) -> tuple[str, str]:
@@ -167,9 +212,10 @@ def _has_header(rows: Sequence[Sequence[str]], decimal: str) -> bool:
     return len(words) == len(first)
 
 
-def _read(path: Path, encoding: str, delimiter: str, header: bool, columns: Sequence[Column]) -> None:
-    """Fill the columns, a block of the file at a time."""
-    names = [str(i) for i in range(len(columns))]  # a header may hold a name twice
+def text_batches(path: Path, layout: Layout) -> Iterator[pa.RecordBatch]:
+    """All rows as text, a block of the file at a time; columns are called by their numbers."""
+    names = [str(i) for i in range(len(layout.names))]  # a header may hold a name twice
+    encoding = layout.encoding
     faults: list[str] = []
 
     def ragged(row: pa_csv.InvalidRow) -> str:
@@ -186,15 +232,13 @@ def _read(path: Path, encoding: str, delimiter: str, header: bool, columns: Sequ
                     use_threads=False,  # so that it can tell the line of a fault
                     block_size=_BLOCK,
                     column_names=names,
-                    skip_rows=blank + header,
+                    skip_rows=blank + layout.header,
                     encoding="utf8" if encoding == "utf-8-sig" else encoding,  # it knows that mark
                 ),
-                pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=ragged),
+                pa_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=ragged),
                 pa_csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=False),
             )
-            for batch in reader:
-                for column, cells in zip(columns, batch.columns, strict=True):
-                    column.add(cells)
+            yield from reader
         except pa.ArrowInvalid as error:
             said = faults[0] if faults else f"cannot be read as a table ({' '.join(str(error).split())[:200]})"
             raise UserError(f"{path.name} {said}; mend it") from None

@@ -44,6 +44,7 @@ def fingerprint(data: Dataset) -> dict[str, Any]:
         **{name: None if held is None else _print_of(held) for name, held in parts.items()},
         "group_size": data.group_size,
         "groups": data.groups,
+        **({} if data.answers is None else {"answers": _print_of_answers(data.answers)}),
     }
 
 
@@ -64,6 +65,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
                 found.append(f"no {words} any more" if after is None else f"{words} where there were none")
         elif (said := _difference(words, before, after)) is not None:
             found.append(said)
+    if then.get("answers") != now.get("answers"):
+        found.append("other answers of the groups")
     for name, words in (("group_size", "points in a group"), ("groups", "groups")):
         if then.get(name) != now.get(name):
             found.append(f"{now.get(name)} {words} instead of {then.get(name)}")
@@ -117,6 +120,12 @@ def _print_of(points: Points | Tensor) -> dict[str, Any]:
         total = float(_weights(np.random.default_rng(0), len(figures)) @ figures)
         return _print_of(points.stored) | {"sum": total, "within": 1e-9 * float(np.linalg.norm(figures))}
     return _print_of_shards(points) if isinstance(points, Shards) else _print_of_tensor(points[:])
+
+
+def _print_of_answers(answers: Sequence[Any] | Tensor) -> str:
+    """Of what was observed."""
+    said = answers.tolist() if isinstance(answers, Tensor) else list(answers)
+    return hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest()
 
 
 def _print_of_tensor(x: Tensor) -> dict[str, Any]:

@@ -50,13 +50,13 @@ def load_folder(path: str | Path, side: int | None = None) -> ImageSet:
     is_split = (path / "train").is_dir()
     if not is_split and (path / "test").is_dir():
         raise UserError(f"{str(path)!r} has a folder test, so it must have a folder train; make one, or rename test")
-    train = _images_in(path / "train" if is_split else path)
-    test = _images_in(path / "test") if (path / "test").is_dir() else []
+    train = images_in(path / "train" if is_split else path)
+    test = images_in(path / "test") if (path / "test").is_dir() else []
     name = path.resolve().name
     return cached(name, path, [*train, *test], lambda: _decode(name, path, train, test, side), f"side {side}")
 
 
-def _images_in(folder: Path) -> list[Path]:
+def images_in(folder: Path) -> list[Path]:
     """Every image below a folder, in the order of the names; hidden files are none."""
     found = [
         file

@@ -14,6 +14,8 @@ from gedi.errors import UserError
 
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _CHUNK = 2**24  # bytes read at a time
+#: A damaged file makes both readers stumble in many ways.
+_FAULTS = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, SyntaxError)
 _PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # all that NumPy writes
 
 
@@ -46,10 +48,8 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
                 }
     except UserError:
         raise
-    # a damaged file makes both readers stumble in many ways
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, SyntaxError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise UserError(f"{path.name} cannot be read as {path.suffix}: {said}; write it again with NumPy") from None
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
 
 
 def _member(held: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarray:
@@ -62,6 +62,15 @@ def _member(held: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarr
 
 def _read(file: IO[bytes], size: int, name: str) -> np.ndarray:
     """One array of a file, whose length in bytes is known."""
+    shape, fortran, dtype = header_of_array(file, size, name)
+    check_size(math.prod(shape) * dtype.itemsize, name)
+    flat = np.empty(math.prod(shape), dtype)
+    _fill(file, flat)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def header_of_array(file: IO[bytes], size: int, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and kind of an array in a file, whose length in bytes is known; what lies is refused."""
     start = file.read(8)
     if len(start) < 8 or not start.startswith(np.lib.format.MAGIC_PREFIX) or (start[6], start[7]) not in _READERS:
         raise ValueError("it does not begin like an array of NumPy's")
@@ -74,10 +83,7 @@ def _read(file: IO[bytes], size: int, name: str) -> np.ndarray:
     claimed = math.prod(shape) * dtype.itemsize
     if claimed > size or any(length < 0 for length in shape):
         raise ValueError(f"it claims {str(shape)[:100]} in {dtype}, {in_words(claimed)}, but is {in_words(size)}")
-    check_size(claimed, name)
-    flat = np.empty(math.prod(shape), dtype)
-    _fill(file, flat)
-    return flat.reshape(shape, order="F" if fortran else "C")
+    return shape, fortran, dtype
 
 
 def _fill(file: IO[bytes], flat: np.ndarray) -> None:
@@ -89,3 +95,42 @@ def _fill(file: IO[bytes], flat: np.ndarray) -> None:
             raise EOFError("it ends too early")
         room[: len(part)] = part
         room = room[len(part) :]
+
+
+def mapped_array(path: Path) -> np.ndarray:
+    """The array of a ``.npy`` file, mapped into memory and not read; its header must not claim more than its size."""
+    try:
+        with path.open("rb") as file:
+            shape, fortran, dtype = header_of_array(file, path.stat().st_size, path.name)
+            place = file.tell()
+    except UserError:
+        raise
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+    return np.memmap(path, dtype, "r", place, shape, "F" if fortran else "C") if math.prod(shape) else np.empty(shape)
+
+
+def dimensions_of(path: Path) -> int:
+    """How many dimensions the array of a ``.npy`` file has, or ``x`` of a ``.npz`` file; nothing else is read."""
+    try:
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                file.seek(0)
+                return len(header_of_array(file, path.stat().st_size, path.name)[0])
+            with zipfile.ZipFile(file) as held:
+                members = {info.filename.removesuffix(".npy"): info for info in held.infolist()}
+                if "x" not in members:
+                    raise UserError(
+                        f"{path.name} must hold an array named 'x', got {', '.join(members)[:200] or 'none'}"
+                    )
+                with held.open(members["x"]) as inside:
+                    return len(header_of_array(inside, members["x"].file_size, path.name)[0])
+    except UserError:
+        raise
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> UserError:
+    said = " ".join(str(error).split())[:200]
+    return UserError(f"{path.name} cannot be read as {path.suffix}: {said}; write it again with NumPy")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gedi.data.columns import Column, to_numbers
-from gedi.data.delimited import read_delimited
+from gedi.data.delimited import Rows, read_delimited
 from gedi.data.labels import number_labels
 from gedi.data.parquet import read_parquet
 from gedi.data.values import Where, check_columns, listed
@@ -23,6 +24,7 @@ _LABELS = ("label", "labels", "y", "target", "class")
 _IDS = re.compile(r"|id|index|idx|uuid|guid|row|row[ _]?(id|number)|unnamed: 0|__index_level_\d+__|.+[ _]id")
 _SURE = ("id", "uuid", "guid")  # names of nothing else
 _NONE = "none"
+_MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 _ENOUGH = 10  # rows, from which on 0, 1, 2, ... is no accident
 
 
@@ -33,12 +35,18 @@ class Table:
     Attributes:
         points: (n, d) float32.
         labels: (n,) int64, or None.
+        answers: what a column says of each row's group, None where it says nothing; or None without such a column.
         notes: what was found out, and what was left out, in words.
+        names: of the columns of points; none for arrays.
+        id: the name of the column that numbers the rows, if there is one.
     """
 
     points: Tensor
     labels: Tensor | None
     notes: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    id: str | None = None
+    answers: list[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -50,35 +58,45 @@ class Wishes:
         id: the column that numbers the rows; "none": there is none; None: it is found out.
         drop: further columns to leave out.
         delimiter: between values of text; None: it is found out.
+        answer: the column that tells what was observed of the row's group; None: there is none.
     """
 
     label: str | None = None
     id: str | None = None
     drop: tuple[str, ...] = ()
     delimiter: str | None = None
+    answer: str | None = None
 
 
-def read_table(path: Path, wishes: Wishes) -> Table:
-    """Points and labels of a ``.csv``, ``.tsv`` or ``.parquet`` file; see docs/guide.md for what is understood."""
+def read_table(path: Path, wishes: Wishes, rows: Rows | None = None) -> Table:
+    """Points and labels of a ``.csv``, ``.tsv`` or ``.parquet`` file; see docs/guide.md for what is understood.
+
+    Args:
+        path: the file.
+        wishes: which columns are what.
+        rows: numbers of the rows to read, in rising order; None reads all.
+    """
 
     def as_text(name: str) -> bool:
+        if name == wishes.answer:
+            return True
         return name == wishes.label if wishes.label is not None else name.lower() in _LABELS
 
     if path.suffix.lower() == ".parquet":
-        columns, about = read_parquet(path, as_text), "parquet"
+        columns, about = read_parquet(path, as_text, rows), "parquet"
         where: Where = "row {}".format
     else:
-        usual = "\t" if path.suffix.lower() == ".tsv" else None
-        delimiter = usual if wishes.delimiter is None else wishes.delimiter
-        table = read_delimited(path, delimiter, as_text)
+        table = read_delimited(path, delimiter_of(path, wishes), as_text, rows)
         columns, about, where = table.columns, table.about, table.where
     _check_names(columns, wishes, path.name)
     if not columns or len(columns[0]) == 0:
         raise UserError(f"{path.name} must hold columns and at least one row of values, but holds none")
     notes: list[str] = []
     left = [column for column in columns if column.name not in wishes.drop]
+    answers, left = _take_answers(left, wishes)
     label, labels, left = _take_label(left, wishes, path.name, where, notes)
-    left = _leave_out_ids(left, wishes, notes)
+    named, left = left, _leave_out_ids(left, wishes, notes)
+    numbering = wishes.id if wishes.id not in (None, _NONE) else _first_left_out(named, left)
     _refuse_text(left, path.name, where)
     if not left:
         raise UserError(f"{path.name} must hold a column of numbers besides labels and numbers of rows, but has none")
@@ -92,19 +110,44 @@ def read_table(path: Path, wishes: Wishes) -> Table:
     shown = listed([column.name for column in left])
     summary = f"{path.name}: {len(points):,} rows, {len(left)} column{'s' * (len(left) > 1)} ({shown}); {about}"
     summary += f"; labels in {label!r}" if label is not None else "; no labels"
-    return Table(torch.from_numpy(points), labels, (summary, *(f"{path.name}: {note}" for note in notes)))
+    told = (summary, *(f"{path.name}: {note}" for note in notes))
+    kept = tuple(column.name for column in left)
+    return Table(torch.from_numpy(points), labels, told, kept, numbering, answers)
+
+
+def delimiter_of(path: Path, wishes: Wishes) -> str | None:
+    """What is between the values of a table of text, as far as its name or the user says."""
+    usual = "\t" if path.suffix.lower() == ".tsv" else None
+    return usual if wishes.delimiter is None else wishes.delimiter
+
+
+def _first_left_out(columns: Sequence[Column], left: Sequence[Column]) -> str | None:
+    return next((column.name for column in columns if column not in left), None)
 
 
 def _check_names(columns: Sequence[Column], wishes: Wishes, file: str) -> None:
     """Refuse wishes for columns that are not there, or there twice."""
     names = [column.name for column in columns]
-    for key, name in (("label", wishes.label), ("id", wishes.id), *(("drop", name) for name in wishes.drop)):
+    single = {"label": wishes.label, "id": wishes.id, "answer": wishes.answer}
+    for key, name in (*single.items(), *(("drop", name) for name in wishes.drop)):
         if name is None or (name == _NONE and key != "drop" and name not in names):
             continue
         if name not in names:
             raise unknown(f"column in data.{key} for {file}", name, [n for n in names if n][:50])
         if names.count(name) > 1:
             raise UserError(f"data.{key} must name one column, but {file} has {names.count(name)} called {name!r}")
+
+
+def _take_answers(columns: list[Column], wishes: Wishes) -> tuple[list[Any] | None, list[Column]]:
+    """What the column of answers says of each row, whole numbers as such, and the other columns."""
+    found = [column for column in columns if column.name == wishes.answer]
+    if wishes.answer is None or not found:
+        return None, columns
+    text = found[0].text.to_pylist()
+    known = [None if cell.lower() in _MISSING else cell for cell in text]
+    whole = all(cell is None or re.fullmatch(r"-?\d{1,15}(\.0*)?", cell) for cell in known)
+    answers = [int(float(cell)) if whole and cell is not None else cell for cell in known]
+    return answers, [column for column in columns if column is not found[0]]
 
 
 def _take_label(
@@ -189,5 +232,6 @@ def _refuse_text(columns: Sequence[Column], file: str, where: Where) -> None:
             row, cell = column.bad
             raise UserError(
                 f"{file} must hold numbers: column {column.name!r} holds {cell[:40]!r} in {where(row)}; convert it, "
-                f"leave it out with data.drop=['{column.name}'], or take it for labels with data.label='{column.name}'"
+                f"leave it out with data.drop=['{column.name}'] (--drop of gedi fit), or take it for labels with "
+                f"data.label='{column.name}' (--label)"
             )

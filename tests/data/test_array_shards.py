@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gedi.data import ScaledRows, load_shards, write_shards
+from gedi.data import ScaledRows, Scaling, load_shards, write_shards
 from gedi.data.array_shards import ArrayShard, Summary
 from gedi.errors import UserError
 
@@ -96,6 +96,19 @@ def test_a_table_is_centred_and_scaled_by_one_factor_and_its_box_holds_every_row
     torch.testing.assert_close(points.high, expected.amax(0), rtol=1e-5, atol=1e-5)
     assert torch.equal(points.to("cpu")[3:7], points[3:7])
     assert held.test.shape == (9, 3)
+
+
+@pytest.mark.parametrize("columns", ["together", "apart", "auto"])
+@pytest.mark.parametrize("sizes", [[1.0, 2.0, 0.0], [1.0, 500.0, 0.0]], ids=["one unit", "several"])
+def test_columns_are_scaled_as_those_of_a_table_in_memory(columns, sizes, tmp_path):
+    x = (RNG.standard_normal((100, 3)) * sizes + 4).astype(np.float32)
+    write_shards(x, tmp_path, per_shard=30)
+    write_shards(x[:9], tmp_path, test=True)
+    held = load_shards(tmp_path)
+    points, rows = ScaledRows(held.train, held.summary, columns), torch.from_numpy(x)
+    torch.testing.assert_close(points[:], Scaling.of(rows, columns)(rows), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(points.to("cpu").high, points[:].amax(dim=0), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(points.scaling.back(points[:]), rows, rtol=1e-4, atol=1e-3)
 
 
 def test_floats_are_looked_through_once_until_a_file_changes(tmp_path, monkeypatch):

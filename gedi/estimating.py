@@ -1,0 +1,180 @@
+"""How an estimator is fitted: its parameters become settings, points are learnt from, and what came out is gathered."""
+
+import json
+import shutil
+import tempfile
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from torch import Tensor, nn
+
+from gedi.choosing import AUTO, settings_for
+from gedi.config import Config, to_yaml
+from gedi.data import fingerprint
+from gedi.data.values import check_columns
+from gedi.devices import make_fabric
+from gedi.directory import RunDirectory
+from gedi.errors import UserError
+from gedi.features import is_named
+from gedi.fitted import Fitted
+from gedi.fitting import Learnt, Prepared, learn, prepare
+from gedi.in_memory import dataset_of
+from gedi.methods import has_clusters, has_density
+from gedi.report import Progress, write_report
+from gedi.runs import results_of, versions
+from gedi.usual import border, usual_log_density
+from gedi.warm import begin_from
+
+Record = dict[str, Any]
+IDENTITY = "identity"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page on a fit is drawn from, beside the model and its results."""
+
+    config: str
+    records: list[Record]
+    points: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fit found."""
+
+    fitted: Fitted
+    labels: np.ndarray
+    offset: float
+    median: float
+    results: Record
+    page: Page
+
+
+def estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
+    """Learn from points with an estimator's parameters.
+
+    Args:
+        estimator: a :class:`gedi.GEDI`.
+        points: rows or images, checked.
+        seed: on which all depends.
+        before: what a warm start goes on from.
+        began: when fitting began, by ``time.perf_counter``.
+    """
+    with config_context(array_api_dispatch=False):  # points are arrays of NumPy's by now
+        return _estimate(estimator, points, seed, before, began)
+
+
+def _estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
+    config = config_of(estimator, points, seed)
+    if points.ndim == 2:
+        names = [f"column {i}" for i in range(points.shape[1])]
+        estimator.notes_ += check_columns(list(points.T), names, "row {}".format, "X")
+    data = dataset_of(points, config, estimator.constraint, None if before is None else before.inputs)
+    prepared = prepare(
+        config,
+        fabric=make_fabric(estimator.device, precision=estimator.precision),
+        data=data,
+        constraint=estimator.constraint,
+        encoder=estimator.encoder if isinstance(estimator.encoder, nn.Module) else None,
+    )
+    if before is not None:
+        begin_from(prepared, before)
+    with Progress(config) if estimator.verbose else nullcontext() as progress:
+        left = None if estimator.max_time is None else estimator.max_time - (time.perf_counter() - began)
+        learnt = learn(prepared, progress or (lambda record: None), None if left is None else max(left, 0.0))
+    return _gathered(prepared, learnt, points, estimator.contamination, began)
+
+
+def config_of(estimator: Any, points: np.ndarray, seed: int) -> Config:
+    """An estimator's parameters as settings for these points."""
+    _check(estimator)
+    asked: Record = {"method": estimator.method, "seed": seed}
+    if points.ndim == 2:
+        frozen = is_named(estimator.encoder) and estimator.scaling == AUTO
+        asked["data"] = {"columns": "cosine" if frozen else estimator.scaling, "components": AUTO}
+    if estimator.n_init is not None:
+        asked["n_init"] = estimator.n_init
+    if estimator.encoder == IDENTITY:
+        asked["model"] = {"encoder": IDENTITY}
+    return settings_for(
+        points.shape[1:],
+        len(points),
+        clusters=estimator.n_clusters,
+        group_size=_group_size(estimator),
+        asked=asked,
+        iterations=estimator.iterations,
+        batch_size=estimator.batch_size,
+        rule=estimator.constraint is not None,
+    )
+
+
+def _check(estimator: Any) -> None:
+    """Refuse parameters that cannot be meant, by the names they have here."""
+    number = estimator.n_clusters
+    if number != AUTO and (not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1):
+        raise UserError(f'n_clusters must be a whole number from 1 on, or "auto", got {number!r}')
+    encoder = estimator.encoder
+    if not isinstance(encoder, nn.Module) and encoder not in (AUTO, IDENTITY) and not is_named(encoder):
+        raise UserError(
+            f'encoder must be "auto", "identity", a name such as "timm:resnet18" or a torch.nn.Module, got {encoder!r}'
+        )
+    for name in ("iterations", "n_init", "batch_size"):
+        value = getattr(estimator, name)
+        if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1):
+            raise UserError(f"{name} must be a whole number from 1 on, or None, got {value!r}")
+    if estimator.max_time is not None and not (
+        isinstance(estimator.max_time, int | float) and 0 < estimator.max_time < np.inf
+    ):
+        raise UserError(f"max_time must be seconds, more than 0, or None, got {estimator.max_time!r}")
+    if not (isinstance(estimator.contamination, int | float) and 0 < estimator.contamination < 0.5):
+        raise UserError(f"contamination must be a share between 0 and 0.5, got {estimator.contamination!r}")
+
+
+def _group_size(estimator: Any) -> int:
+    if estimator.constraint is None:
+        if estimator.group_size not in (None, 1):
+            raise UserError(f"group_size={estimator.group_size!r} says how a constraint reads rows: give a constraint")
+        return 1
+    size = len(getattr(estimator.constraint, "domains", ()))
+    if estimator.group_size not in (None, size):
+        raise UserError(f"group_size must be {size}, as the constraint has variables, got {estimator.group_size!r}")
+    return max(size, 1)
+
+
+def _gathered(prepared: Prepared, learnt: Learnt, points: np.ndarray, contamination: float, began: float) -> Estimate:
+    fitted = learnt.fitted
+    offset = median = float("nan")
+    if has_density(fitted.config):
+        offset, median = border(usual_log_density(fitted, points), contamination)
+    seconds = {**prepared.trainer.seconds, "total": time.perf_counter() - began}
+    results = {
+        **results_of(prepared, learnt.metrics, learnt.records),
+        "seconds": seconds,
+        "versions": versions(),
+        "fingerprint": fingerprint(prepared.data),
+    }
+    labels = fitted.predict(points).numpy() if has_clusters(fitted.config) else None
+    page = Page(to_yaml(prepared.config), learnt.records, learnt.points)
+    return Estimate(fitted, labels, offset, median, results, page)  # type: ignore[arg-type]
+
+
+def write_page(estimator: Any, path: Path) -> Path:
+    """The page of a fit, drawn as that of a run is."""
+    page: Page = estimator.page_
+    with tempfile.TemporaryDirectory() as folder:
+        directory = RunDirectory.create(Path(folder) / "run")
+        directory.write("config.yaml", page.config)
+        estimator.fitted_.save(directory.path / "model")
+        checksum = directory.write_tensors("model/points.safetensors", page.points)
+        directory.write("results.json", json.dumps({**estimator.results_, "checksums": {"points": checksum}}))
+        for record in page.records:
+            directory.append_metrics(record)
+        made = write_report(directory)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made, path)
+    return path
