@@ -66,7 +66,7 @@ class Proposal:
         return float(self.graph.scales.median()) / math.sqrt(self.graph.points.shape[1])
 
     def settled(self, config: Config) -> Config:
-        """The settings with what follows from the points: steps of walks, noise, sharpness and size of batches."""
+        """The settings with what follows from the points: number of clusters, steps of walks, noise and the like."""
         sharpness = None if config.model.sharpness is None else min(_SHARPEST, config.model.sharpness / self.length)
         stages = {
             name: stage.model_copy(update={"batch_size": min(stage.batch_size, len(self.parts))})
@@ -74,7 +74,7 @@ class Proposal:
         }
         return config.model_copy(
             update={
-                "model": config.model.model_copy(update={"sharpness": sharpness}),
+                "model": config.model.model_copy(update={"sharpness": sharpness, "clusters": self.clusters}),
                 "augment": config.augment.model_copy(update={"noise": config.augment.noise * self.length}),
                 "walk": config.walk.model_copy(update={"steps": self.steps}),
                 "stages": stages,
@@ -84,7 +84,8 @@ class Proposal:
     def visited(self, data: Dataset) -> Dataset:
         """The data with only those training points that are visited."""
         labels = None if data.train_labels is None else data.train_labels[self.numbers]
-        return replace(data, train=data.train[self.numbers], train_labels=labels)
+        groups = len(self.numbers) // data.group_size if data.groups else 0
+        return replace(data, train=data.train[self.numbers], train_labels=labels, groups=groups)
 
 
 def unsettled(config: Config) -> Config:
@@ -95,7 +96,7 @@ def unsettled(config: Config) -> Config:
     stages = {name: stage.model_copy(update={"batch_size": 1}) for name, stage in config.stages.items()}
     return config.model_copy(
         update={
-            "model": config.model.model_copy(update={"sharpness": sharpness}),
+            "model": config.model.model_copy(update={"sharpness": sharpness, "clusters": None}),
             "augment": config.augment.model_copy(update={"noise": 1.0}),
             "walk": config.walk.model_copy(update={"steps": 1}),
             "stages": stages,
@@ -106,6 +107,16 @@ def unsettled(config: Config) -> Config:
 def has_graph(config: Config) -> bool:
     """Whether lengths follow from the graph of the points: for every method alike, walking or not."""
     return config.walk.energy == "graph"
+
+
+def clusters_asked(config: Config, data: Dataset) -> int | None:
+    """How many the settings or else the labels say; None leaves it to the graph's spectrum."""
+    asked = config.model.clusters
+    if asked != "auto":
+        return asked or data.clusters
+    if not has_graph(config):
+        raise UserError("model.clusters=auto asks the graph of a table's points, of walk.energy=graph: give a number")
+    return None
 
 
 def needs_graph(config: Config) -> bool:
@@ -134,25 +145,34 @@ def propose(config: Config, data: Dataset, clusters: int | None, streams: Stream
         )
     if len(data.train.shape) != 2:
         raise UserError(f"the graph is of rows of a table, got points of shape {tuple(data.train.shape[1:])}")
-    if data.groups:
-        raise UserError("the graph visits points one by one: data in groups need walk.energy=stage1 or live")
+    if data.groups and data.groups * data.group_size < len(data.train):
+        raise UserError("the graph visits whole groups: data with points in none need walk.energy=stage1 or live")
     n, most = len(data.train), getattr(config.density, "points", _VISITED)
     if n < 4:
         raise UserError(f"the graph needs at least 4 training points, got {n}")
     generator = streams["graph"]
-    numbers = spread(n, most) if is_sharded(data.train) else some_of(n, most, generator)
+    numbers = spread(n, most) if is_sharded(data.train) else _some_groups(n, most, data, generator)
     graph = WalkGraph.of(data.train[numbers])
     found = clusters or spectrum(graph, MOST_CLUSTERS).clusters
     rows, seed = graph.points.numpy(), int(torch.randint(2**31, (), generator=generator))
-    by = {"cut": normalised_cut(graph, found, generator).parts}
+    by = {"cut": normalised_cut(graph, found, generator).parts if found > 1 else torch.zeros(len(graph)).long()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer different points than parts: the cut stands
-        mixture = GaussianMixture(found, n_init=3, random_state=seed, reg_covar=_RIDGE)
+        # a part's rows tell a whole covariance only where they are more than the columns
+        shape = "full" if len(rows) >= found * rows.shape[1] else "diag"
+        mixture = GaussianMixture(found, covariance_type=shape, n_init=3, random_state=seed, reg_covar=_RIDGE)
         by["k-means"] = torch.from_numpy(KMeans(found, n_init=10, random_state=seed).fit_predict(rows)).long()
         by["mixture"] = torch.from_numpy(mixture.fit_predict(rows)).long()
     kept = {source: information_kept_by_cut(graph, settle(graph, parts, found)) for source, parts in by.items()}
     best = max(kept, key=lambda source: kept[source])
     return Proposal(numbers, graph, found, by[best], best, kept, longest_walk(graph, by[best]))
+
+
+def _some_groups(n: int, most: int, data: Dataset, generator: torch.Generator) -> Tensor:
+    """Numbers of all points, or of ``most`` at random; points in groups come with their whole group."""
+    size = data.group_size if data.groups else 1
+    chosen = some_of(n // size, max(1, most // size), generator)
+    return (chosen[:, None] * size + torch.arange(size)).flatten()
 
 
 def settle(graph: WalkGraph, parts: Tensor, clusters: int) -> Tensor:

@@ -9,12 +9,15 @@ from sklearn.metrics import normalized_mutual_info_score
 import gedi
 from gedi.config import parse
 from gedi.data import Dataset, Scaling
+from gedi.directory import RunDirectory
 from gedi.errors import UserError
-from gedi.fitting import prepare, train
+from gedi.fitting import fit, prepare, train
 from gedi.graph import WalkGraph, information_kept_by_cut
 from gedi.presets import preset
-from gedi.proposing import needs_graph, propose, settle, unsettled
+from gedi.proposing import clusters_asked, needs_graph, propose, settle, unsettled
 from gedi.random import Streams
+from gedi.report import write_report
+from gedi.runs import execute
 from gedi.settings import merge
 
 SHORT = {"preset": "table", "stage1": {"iterations": 40}}
@@ -56,6 +59,40 @@ def test_where_nobody_says_how_many_the_spectrum_does():
     assert proposed(x)[0].clusters == 3
 
 
+def test_auto_asks_the_graph_even_where_labels_say_a_number():
+    x = np.concatenate([np.random.default_rng(i).normal(9 * i, 1, (60, 4)) for i in range(3)])
+    data = Dataset("points", torch.tensor(x).float(), torch.tensor(x).float(), train_labels=torch.arange(180) % 2)
+    config = parse(merge(preset("table"), {"model": {"clusters": "auto"}, "stage1": {"iterations": 2}}))
+    assert clusters_asked(parse(preset("table")), data) == 2
+    assert clusters_asked(config, data) is None
+    fitted = fit(data, config)
+    assert fitted.clusters == fitted.config.model.clusters == 3
+    with pytest.raises(UserError, match="clusters=auto asks the graph"):
+        fit(x, {"preset": "toy"}, clusters="auto")
+
+
+def test_a_density_alone_needs_no_number_of_clusters():
+    x = np.concatenate([np.random.default_rng(i).normal(9 * i, 1, (60, 4)) for i in range(3)])
+    terms = {"agreement": {"weight": 0}, "balance": {"weight": 0}, "proposed": {"weight": 0}}
+    alone = {"iterations": 3, "terms": terms, "density": {"denoising": 1.0}}
+    fitted = fit(x, {"preset": "table", "density": {"kind": "denoiser"}, "stage1": alone})
+    assert torch.isfinite(fitted.log_density(x)).all()
+
+
+def test_the_gaps_are_measured_kept_and_drawn(tmp_path):
+    x = np.concatenate([np.random.default_rng(i).normal(9 * i, 1, (60, 4)) for i in range(3)]).astype(np.float32)
+    config = parse(merge(preset("table"), {"model": {"clusters": "auto"}, "stage1": {"iterations": 5}}))
+    directory = RunDirectory.create(tmp_path / "run")
+    results = execute(prepare(config, data=Dataset("points", torch.from_numpy(x), torch.from_numpy(x))), directory)
+    assert results["metrics"]["clusters_proposed"] == 3
+    gaps = directory.points()["gaps"]
+    assert results["metrics"]["spectral_gap"] == pytest.approx(float(gaps[2]))
+    assert int(gaps.argmax()) == 2
+    assert "How many clusters the graph speaks for" in write_report(directory).read_text()
+    assert (directory.path / "figures" / "gaps.png").stat().st_size > 5000
+    assert directory.fitted().clusters == 3  # auto, and the number found, are one setting
+
+
 def test_shares_are_those_of_the_parts_and_never_0():
     x, _ = make_circles((270, 30), noise=0.03, factor=0.3, random_state=7)
     found, _ = proposed(x, 2)
@@ -93,6 +130,12 @@ def test_settling_never_keeps_less(seeded):
 def test_what_cannot_be_is_refused(x, changes, says):
     with pytest.raises(UserError, match=says):
         proposed(x, changes.get("model", {}).get("clusters"), **changes)
+
+
+def test_on_the_graph_all_points_walk():
+    config = parse(merge(preset("table"), {"walk": {"share": 0.5}, "model": {"clusters": 2}}))
+    with pytest.raises(UserError, match=r"walk\.share=0\.5 must be 1"):
+        prepare(config, data=Dataset("points", torch.randn(20, 2), torch.randn(20, 2)))
 
 
 def test_only_who_walks_on_the_graph_asks_for_it():

@@ -11,7 +11,12 @@ from gedi.evaluation.neighbours import nearest
 from gedi.evaluation.ood import auroc, ood_aurocs, ood_scores
 from gedi.evaluation.probe import knn_accuracy, linear_probe
 from gedi.evaluation.samples import precision_recall
-from gedi.evaluation.twosample import mmd_test, nearest_neighbour_test
+from gedi.evaluation.twosample import (
+    energy_distance_test,
+    mmd_test,
+    nearest_neighbour_shares,
+    nearest_neighbour_test,
+)
 from gedi.evaluation.verdict import CHECKS, Subject, verdict
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "density_check",
     "density_metrics",
     "effective_rank",
+    "energy_distance_test",
     "energy_gap",
     "features_of",
     "fid",
@@ -41,6 +47,7 @@ __all__ = [
     "matched",
     "mmd_test",
     "nearest",
+    "nearest_neighbour_shares",
     "nearest_neighbour_test",
     "ood_aurocs",
     "ood_scores",

@@ -127,9 +127,14 @@ CHECKS = (
         proof=True,
     ),
     Check(
-        "even_1nn", "density", 0.7, None, True,
-        "Samples prove nothing here: points spread evenly over the box pass for test points too ({value:.0%} told by "
-        "nearest neighbours, less than {limit:.0%}), as happens in many dimensions.",
+        "told_apart", "density", 0.7, None, False,
+        "Samples of the density lie elsewhere than test points: {value:.0%} of one kind have their nearest neighbour "
+        "among themselves, more than {limit:.0%} (50 % is chance).",
+    ),
+    Check(
+        "beyond_chance", "density", 0.1, 0.5, False,
+        "Samples are as far from test points, beyond chance, as {value:.0%} of the way to points spread evenly over "
+        "the box (limit {limit:.0%}).",
     ),
     Check(
         "mmd_over_null", "density", 8.0, None, False,
@@ -150,8 +155,15 @@ NOT_JUDGED = {
 }
 
 
+def _word_of(subject: Subject, made: list[tuple[Check, float]]) -> str:
+    """The word on one subject alone; trouble in training counts for each."""
+    about = [(check, value) for check, value in made if check.about in (subject, "training")]
+    shown = any(check.proof and check.word(value) == "trusted" for check, value in about)
+    return max([*(check.word(value) for check, value in about), "trusted" if shown else "doubtful"], key=WORDS.index)
+
+
 def verdict(evidence: Mapping[str, float], subjects: tuple[Subject, ...]) -> dict[str, Any]:
-    """One word, the reasons, and every check that could be made.
+    """One word, a word on each subject, the reasons, and every check that could be made.
 
     Args:
         evidence: figures by name, none of them found by labels.
@@ -178,6 +190,7 @@ def verdict(evidence: Mapping[str, float], subjects: tuple[Subject, ...]) -> dic
     ]
     return {
         "word": word,
+        "words": {subject: _word_of(subject, made) for subject in subjects},
         "why": why + [NOT_JUDGED[subject] for subject in subjects if subject not in proofs],
         "checks": {
             check.figure: {

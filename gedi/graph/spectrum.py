@@ -1,5 +1,6 @@
 """How many parts a walk graph falls into, by its eigenvalues."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from gedi.graph.walk_graph import WalkGraph
 _SHIFT = -1e-3  # eigenvalues are sought near 0 of I - P, from the side where none is
 _DENSE = 500  # points up to which all eigenvalues are as cheap as a few
 _NEVER = 1e-6  # a step: rates below it are those of walks that never pass
+OF_ONE_PART = math.log(5)  #: gaps up to this are those of one part: a long one has rates in ratios of 1 to 4
 
 
 class Spectrum(NamedTuple):
@@ -29,8 +31,14 @@ class Spectrum(NamedTuple):
 
     @property
     def clusters(self) -> int:
-        """The number, at least 2, after which the gap is largest."""
-        return int(self.gaps[1:].argmax()) + 2
+        """The largest number, at least 2, after which there is a gap that no part has by itself.
+
+        The rates of a line are as 1, 4, 9, those of a ring as 1, 1, 4, 4: parts that hang together show gaps of up to
+        log 4. Larger ones tell parts from one another; where groups lie in groups there are several, and the finest
+        counts. Where none is larger, the largest does.
+        """
+        telling = (self.gaps[1:] > OF_ONE_PART).nonzero()
+        return int(telling[-1] if len(telling) else self.gaps[1:].argmax()) + 2
 
 
 def spectrum(graph: WalkGraph, most: int = 15) -> Spectrum:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import torch
 
-from gedi.graph import WalkGraph, information_kept
+from gedi.graph import information_kept
 from gedi.measures.measure import Measure, Trained, seen_of
 
 
@@ -19,13 +19,11 @@ class Information(Measure):
 
     def applies(self, trained: Trained) -> bool:
         """Clusters, and walks on the graph of the points."""
-        return trained.has_clusters and trained.config.walk.energy == "graph" and trained.density.kind == "kernel"
+        return trained.has_clusters and trained.has_graph
 
     @torch.no_grad()
     def __call__(self, trained: Trained) -> dict[str, float]:
         """See :func:`gedi.graph.information_kept`."""
-        assert trained.model.density is not None
-        points = trained.model.density.points
-        assert isinstance(points, torch.Tensor)
-        logits = seen_of(trained.model, points).logits
-        return {"information_kept": information_kept(WalkGraph.of(points), logits.double().log_softmax(dim=1))}
+        graph = trained.graph
+        logits = seen_of(trained.model, graph.points.float()).logits
+        return {"information_kept": information_kept(graph, logits.double().log_softmax(dim=1))}

@@ -11,6 +11,7 @@ from gedi.config import Config
 from gedi.data import Dataset, chunks, is_sharded, spread
 from gedi.densities.density import Density
 from gedi.evaluation import kmeans_clusters
+from gedi.graph import Spectrum, WalkGraph, spectrum
 from gedi.logic import Constraint
 from gedi.methods import has_clusters, has_density
 from gedi.nn import Model
@@ -81,6 +82,24 @@ class Trained:
         return self.density.sample(self.model, n, self.streams["assess"])
 
     @property
+    def has_graph(self) -> bool:
+        """Whether a kernel density's points are there to be joined by a graph, and the settings walk on it."""
+        return self.config.walk.energy == "graph" and self.density.kind == "kernel"
+
+    @cached_property
+    def graph(self) -> WalkGraph:
+        """Of the points that the kernel density stands on."""
+        assert self.model.density is not None
+        points = self.model.density.points
+        assert isinstance(points, Tensor)
+        return WalkGraph.of(points)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Of that graph."""
+        return spectrum(self.graph)
+
+    @property
     def walk(self) -> Walk:
         """As the settings have it."""
         return walk_settings(self.config)
@@ -90,7 +109,7 @@ class Trained:
         terms = [term for stage in self.config.stages.values() for term in stage.terms.values()]
         features = self.seen.embedding if any(term.shapes == "embedding" for term in terms) else self.seen.latent
         clusters = self.config.model.clusters or self.data.clusters
-        assert clusters is not None
+        assert isinstance(clusters, int)
         few, seed = min(clusters, len(features)), self.config.seed % 2**32  # k-means takes no larger one
         return torch.as_tensor(kmeans_clusters(features.cpu().numpy(), few, seed)).long()
 

@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import torch
 
-from gedi.evaluation import mmd_test, nearest_neighbour_test
+from gedi.evaluation import energy_distance_test, mmd_test, nearest_neighbour_shares, nearest_neighbour_test
 from gedi.measures.measure import Measure, Trained
 
 
 class Samples(Measure):
-    """Two-sample tests, and what they would say of points spread evenly over the box."""
+    """Two-sample tests, and how far points spread evenly over the box are."""
 
     kind: ClassVar[str] = "samples"
     order: ClassVar[int] = 60
@@ -18,7 +18,10 @@ class Samples(Measure):
         "sample_mmd2": "samples against test data, maximum mean discrepancy",
         "sample_mmd2_null95": "what that figure stays under in 95 % of cases when both sets are alike",
         "sample_1nn": "share of points whose nearest neighbour is of their own kind; 0.5: not to be told apart",
-        "even_1nn": "sample_1nn for points spread evenly over the box: what the test would say of no density at all",
+        "told_apart": "the same share of samples or of test data, whichever is greater",
+        "sample_distance": "energy distance of samples and test data, over the distances of their points; 0: alike",
+        "sample_distance_null99": "what that figure stays under in 99 % of cases when both sets are alike",
+        "even_distance": "sample_distance for points spread evenly over the box: what no density at all would reach",
     }
 
     def applies(self, trained: Trained) -> bool:
@@ -33,10 +36,14 @@ class Samples(Measure):
         if len(test) < 2:  # one point has no neighbour of its own kind
             return found
         mmd = mmd_test(samples, test, trained.streams["assess"])
+        distance = energy_distance_test(samples, test, trained.streams["distance"])
         even = trained.box.sample(len(samples), trained.streams["even"])
         return found | {
             "sample_mmd2": mmd["mmd2"],
             "sample_mmd2_null95": mmd["null_95"],
             "sample_1nn": nearest_neighbour_test(samples, test),
-            "even_1nn": nearest_neighbour_test(even, test),
+            "told_apart": max(nearest_neighbour_shares(samples, test)),
+            "sample_distance": distance["distance"],
+            "sample_distance_null99": distance["null_99"],
+            "even_distance": energy_distance_test(even, test, trained.streams["even"], 1)["distance"],
         }

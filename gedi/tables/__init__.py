@@ -6,13 +6,14 @@ from pathlib import Path
 from gedi.errors import unknown
 from gedi.names import PROFILES
 from gedi.tables.addition import ADDITION_TABLES
+from gedi.tables.family import FAMILY_TABLES
 from gedi.tables.images import IMAGE_TABLES
 from gedi.tables.spec import Cell, TableSpec
 from gedi.tables.toy import TOY_TABLES
 
-TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES}
-CLUSTERING = "clustering"  #: of no paper, and made of no run directories: one preset for many tables
-NAMES = (*TABLES, CLUSTERING)
+TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES, **FAMILY_TABLES}
+CLUSTERING, OUTLIERS = "clustering", "outliers"  #: of no paper, and made of no run directories
+NAMES = (*TABLES, CLUSTERING, OUTLIERS)
 
 __all__ = ["NAMES", "TABLES", "Cell", "TableSpec", "write_table"]
 
@@ -36,6 +37,10 @@ def write_table(
         from gedi.tables import clustering
 
         return clustering.write_table(seeds=seeds, out=out or Path("tables") / name, only=only)
+    if name == OUTLIERS:
+        from gedi.tables import outliers
+
+        return outliers.write_table(seeds=seeds, out=out or Path("tables") / name, data_dir=data_dir, only=only)
     from gedi.tables import engine
 
     spec = TABLES[name]

@@ -1,7 +1,5 @@
 """One preset for many tables, beside four usual ways to cluster them. Labels only count afterwards."""
 
-import csv
-import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +15,15 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
-from gedi.checkpoints import write_whole
 from gedi.config import parse
 from gedi.data import Dataset, Scaling
-from gedi.errors import unknown
 from gedi.fitting import fit
+from gedi.graph import spectrum
 from gedi.presets import preset
 from gedi.proposing import propose
 from gedi.random import Streams
 from gedi.settings import Settings, merge
+from gedi.tables.written import grid, rows_of, write
 
 GEDI = "GEDI"
 _NEAR = 0.03  # of the best peer's NMI
@@ -39,12 +37,16 @@ class Table(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One way's clusters of one table: agreement with the classes, time, and what it says of itself."""
+    """One way's clusters of one table: agreement with the classes, time, and what it says of itself.
+
+    ``number`` is how many clusters the graph of the points speaks for; those asked for are as many as classes.
+    """
 
     nmi: float
     seconds: float
     word: str = ""
     kept: float | None = None
+    number: int | None = None
 
 
 def _known(load: Callable[[], Any]) -> Callable[[int], Table]:
@@ -147,21 +149,12 @@ ALONE, STILL = "proposal alone", "without walks"
 
 def write_table(*, seeds: range, out: Path, only: Sequence[str] = ()) -> str:
     """Cluster every table by every way, and write figures as they come; returns the Markdown."""
-    chosen = list(only) or list(DATA)
-    for name in chosen:
-        if name not in DATA:
-            raise unknown("row of table clustering", name, DATA)
+    chosen = rows_of("clustering", DATA, only)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, list[Outcome]]] = {}
     for name in chosen:
         found[name] = outcomes(DATA[name], seeds)
-        text = markdown(found)
-        write_whole(out / "clustering.md", text.encode())
-        plain = {row: {way: [o._asdict() for o in runs] for way, runs in ways.items()} for row, ways in found.items()}
-        write_whole(out / "clustering.json", json.dumps(plain).encode())
-        with (out / "clustering.csv").open("w", newline="") as file:
-            lines = [[row, way, *o] for row, ways in found.items() for way, runs in ways.items() for o in runs]
-            csv.writer(file).writerows([["data", "way", *Outcome._fields], *lines])
+        write(out, "clustering", text := markdown(found), found, Outcome._fields)
     return text
 
 
@@ -195,7 +188,8 @@ def _proposal(table: Table, clusters: int, seed: int) -> Outcome:
     rows = torch.as_tensor(table.rows, dtype=torch.float32)
     points = Scaling.of(rows, config.data.columns)(rows)
     found = propose(config, Dataset("points", points, points), clusters, Streams(seed))
-    return Outcome(_nmi(table.classes[found.numbers.numpy()], found.parts.numpy()), time.perf_counter() - began)
+    nmi = _nmi(table.classes[found.numbers.numpy()], found.parts.numpy())
+    return Outcome(nmi, time.perf_counter() - began, number=spectrum(found.graph).clusters)
 
 
 def _ours(table: Table, clusters: int, seed: int, changes: Settings | None = None) -> Outcome:
@@ -219,6 +213,7 @@ def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
     names = [
         "data",
         *(f"{way}, NMI" for way in (GEDI, ALONE, STILL, *PEERS)),
+        "clusters, proposed",
         "information kept",
         "verdict",
         "seconds",
@@ -236,16 +231,16 @@ def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
             [
                 row,
                 *(f"{mean[way]:.2f}" for way in (GEDI, ALONE, STILL, *PEERS)),
+                ", ".join(str(o.number) for o in ways[ALONE] if o.number is not None),
                 f"{np.mean(kept):.3f}" if kept else "",
                 ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
                 f"{np.mean([o.seconds for o in ways[GEDI]]):.1f}",
                 f"{sum(np.mean([o.seconds for o in ways[way]]) for way in PEERS):.1f}",
             ]
         )
-    table = [names, ["---"] * len(names), *lines]
     said = (
         f"Within {_NEAR} of the best of the four on {near} of {len(found)} tables; trusted, with less than half of the "
         f"best: {misled}. Means over the seeds. Peers see the columns as they are and standardised, and "
         "the better counts."
     )
-    return "\n".join([*(f"| {' | '.join(line)} |" for line in table), "", said, ""])
+    return "\n".join([*grid(names, lines), "", said, ""])

@@ -198,7 +198,7 @@ def _config(cell: Cell, profile: str) -> Config:
     settings = [*cell.settings, f"seed={cell.seed}"]
     if cell.steps is not None:
         settings.append(f"walk.steps={cell.steps}")
-    return parse(override(preset(cell.row, profile), settings))
+    return parse(override(preset(cell.preset or cell.row, profile), settings))
 
 
 def _train_cell(cell: Cell, profile: str, path: Path, data_dir: Path | None) -> str | None:

@@ -20,6 +20,7 @@ class Cell:
     seed: int
     steps: int | None = None  # T, where it varies
     settings: tuple[str, ...] = ()
+    preset: str = ""  # where it is not the row's
 
     @property
     def folder(self) -> str:

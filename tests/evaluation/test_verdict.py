@@ -10,7 +10,7 @@ GOOD = {
     "clusters_used": 3, "used_share": 1.0, "confidence": 0.99, "loss_left": 0.001, "walks_leave": 0.0,
     "walks_cross": 0.0, "information_kept": 0.99,
     "walks_connect": 1.0, "rule_held_out": 0.97, "rule_names": 1.0, "rule_trained": 0.98, "test_points": 1000,
-    "sample_1nn": 0.52, "even_1nn": 0.85, "mmd_over_null": 1.2, "interventions": 0,
+    "sample_1nn": 0.52, "told_apart": 0.55, "beyond_chance": 0.02, "mmd_over_null": 1.2, "interventions": 0,
 }  # fmt: skip
 BOTH = ("clusters", "density")
 
@@ -43,7 +43,9 @@ def test_every_check_holds_for_the_healthy_and_the_reasons_say_so():
         ("test_points", 50, "doubtful"),
         ("sample_1nn", 0.7, "doubtful"),
         ("sample_1nn", 0.95, "failed"),
-        ("even_1nn", 0.6, "doubtful"),
+        ("told_apart", 0.8, "doubtful"),
+        ("beyond_chance", 0.2, "doubtful"),
+        ("beyond_chance", 1.0, "failed"),
         ("mmd_over_null", 12.0, "doubtful"),
         ("interventions", 1, "doubtful"),
     ],
@@ -58,6 +60,14 @@ def test_one_bad_figure_is_enough_and_is_the_reason(figure, value, word):
 @pytest.mark.parametrize("figure", GOOD)
 def test_a_figure_that_is_not_a_number_is_a_failure(figure):
     assert verdict(GOOD | {figure: math.nan}, BOTH)["word"] == "failed"
+
+
+def test_each_subject_has_a_word_of_its_own():
+    assert verdict(GOOD, BOTH)["words"] == {"clusters": "trusted", "density": "trusted"}
+    assert verdict(GOOD | {"told_apart": 0.9}, BOTH)["words"] == {"clusters": "trusted", "density": "doubtful"}
+    assert verdict(GOOD | {"confidence": 0.0}, BOTH)["words"] == {"clusters": "failed", "density": "trusted"}
+    assert verdict(GOOD | {"interventions": 1}, BOTH)["words"] == {"clusters": "doubtful", "density": "doubtful"}
+    assert verdict({"confidence": 1.0}, ("clusters",))["words"] == {"clusters": "doubtful"}  # nothing shows it right
 
 
 def test_the_worst_is_said_first():

@@ -9,6 +9,8 @@ from test_walk_graph import moons
 
 from gedi.errors import UserError
 from gedi.graph import (
+    OF_ONE_PART,
+    Spectrum,
     WalkGraph,
     cut_shares,
     information_kept,
@@ -58,6 +60,20 @@ def test_the_spectrum_counts_far_groups_of_unequal_sizes(clusters, columns, g):
     places = 40 * torch.randn(clusters, columns, generator=g)
     x = torch.cat([torch.randn(n, columns, generator=g) + at for n, at in zip(sizes, places, strict=True)])
     assert spectrum(WalkGraph.of(x)).clusters == clusters
+
+
+def test_the_finest_gap_counts_that_no_part_has_by_itself():
+    group = torch.tensor([0.0, 5.0, 3.0, 1.0, 0.2])  # groups in groups: 2, or 3 of them
+    assert Spectrum(torch.empty(0), group).clusters == 3
+    line = torch.tensor([0.0, 1.2, 0.3, math.log(4), 0.8])  # long parts have gaps of up to log 4
+    assert Spectrum(torch.empty(0), line).clusters == 4
+    assert Spectrum(torch.empty(0), torch.tensor([0.0, 1.7, 0.3, math.log(4), 0.8])).clusters == 2
+
+
+def test_a_ring_by_itself_has_no_gap_that_tells_parts(g):
+    angle = 2 * math.pi * torch.rand(1500, generator=g)
+    ring = torch.stack([angle.cos(), angle.sin()], dim=1) + 0.02 * torch.randn(1500, 2, generator=g)
+    assert spectrum(WalkGraph.of(ring)).gaps[1:].max() < OF_ONE_PART
 
 
 def test_unequal_parts_have_unequal_shares(g):
