@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gedi import densities, logic, losses, nn, objectives, sampling, views
+    from gedi.estimator import GEDI
     from gedi.fitted import Fitted
     from gedi.fitting import fit
 
 __version__ = "0.1.0"
-__all__ = ["Fitted", "densities", "fit", "logic", "losses", "nn", "objectives", "sampling", "views"]
-_FOUND_IN = {"fit": "fitting", "Fitted": "fitted"}
+__all__ = ["GEDI", "Fitted", "densities", "fit", "logic", "losses", "nn", "objectives", "sampling", "views"]
+_FOUND_IN = {"GEDI": "estimator", "fit": "fitting", "Fitted": "fitted"}
 
 
 def __getattr__(name: str) -> Any:

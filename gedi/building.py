@@ -14,7 +14,7 @@ from gedi.errors import UserError
 from gedi.graph import WalkGraph
 from gedi.logic import Constraint
 from gedi.moves.move import Augment
-from gedi.nn import MLP, Classifier, ConvEncoder, Model, Passthrough, Projector, Prototypes, ResNet8
+from gedi.nn import MLP, Classifier, Codes, ConvEncoder, Cube, Model, Passthrough, Projector, Prototypes, ResNet8
 from gedi.objectives.objective import Context
 from gedi.random import Streams
 from gedi.sampling import Box, Initial, Langevin, Normal
@@ -48,10 +48,13 @@ def build_model(
     if m.head == "linear":
         projector: nn.Module = Passthrough()
         prototypes: nn.Module = Classifier(latent, clusters, streams["head"])
+    elif m.head == "codes":
+        projector = Cube(latent, m.embedding, streams["head"])
+        prototypes = Codes(m.embedding, clusters, streams["head"])
     else:
         projector = Projector(latent, m.projector, m.embedding, streams["head"], normalise=m.normalise_latent)
         prototypes = Prototypes(m.embedding, clusters, m.temperature, streams["head"])
-    if m.finer and m.head == "linear":
+    if m.finer and m.head != "prototypes":
         raise UserError("finer clusters are prototypes: model.finer needs model.head=prototypes")
     if m.finer and m.finer <= clusters:
         raise UserError(f"model.finer must be more than the {clusters} clusters merged from them, got {m.finer}")
@@ -82,9 +85,13 @@ def _latent_dim(encoder: nn.Module, shape: Sequence[int]) -> int:
 
 def _encoder(config: Config, shape: Sequence[int], generator: torch.Generator) -> nn.Module:
     m = config.model
+    if m.of_rows and len(shape) != 1:
+        raise UserError(
+            f"model.encoder={m.encoder} takes rows of a table, got points of shape {tuple(shape)}; use conv"
+        )
+    if m.encoder == "identity":
+        return nn.Identity()
     if m.encoder == "mlp":
-        if len(shape) != 1:
-            raise UserError(f"model.encoder=mlp takes rows of a table, got points of shape {tuple(shape)}; use conv")
         return MLP(
             shape[0],
             m.hidden,
@@ -125,6 +132,7 @@ def context_of(
     constraint: Constraint | None,
     labelled: bool = False,
     shares: Tensor | None = None,
+    answers: Tensor | None = None,
 ) -> Context:
     """What terms and moves may have to know of a run; ``shares`` of the clusters where a proposal was made."""
     by_rule = constraint is not None and config.constraint.prior == "rule"
@@ -138,6 +146,7 @@ def context_of(
         constraint,
         labelled,
         shares is not None,
+        answers,
     )
 
 
@@ -175,7 +184,7 @@ def walk_settings(config: Config) -> Walk:
     """The config's manifold walk."""
     w = config.walk
     relax = Langevin(noise=w.relax_noise, step_size=w.relax_step_size, steps=w.relax) if w.relax else None
-    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax, w.composed)
+    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax, w.composed, w.share)
 
 
 def _augment(config: Config) -> Augment | None:
@@ -222,7 +231,7 @@ def _stage(
         density_weights={term: weight for term, weight in stage.density.items() if weight > 0},
         terms=terms,
         moves=moves,
-        view=View(config.augment.noise, _augment(config), config.augment.both),
+        view=View(config.augment.noise, _augment(config), config.augment.both, config.augment.start),
         walk=replace(walk_settings(config), graph=graph) if _walks(name, config, stage) else None,
         average=stage.average,
         fresh_optimiser=stage.fresh_optimiser,
@@ -241,7 +250,17 @@ def _walks(name: str, config: Config, stage: StageConfig) -> bool:
         _check_walk(config.walk, config.density)
     if walks and config.walk.energy != "radial" and config.density.kind == "none":
         raise UserError("walks follow a density, and there is none: see density.kind, or walk.energy=radial")
+    if composed and config.walk.energy != "radial" and not _trains_density(config):
+        raise UserError(
+            "walks follow a density, and no stage trains it: give stage1 iterations, or leave the walks out of the "
+            "clusters by walk.composed=false"
+        )
     return walks
+
+
+def _trains_density(config: Config) -> bool:
+    stages = [stage for stage in config.stages.values() if stage.iterations]
+    return config.density.exact or any(weight > 0 for stage in stages for weight in stage.density.values())
 
 
 def _check_walk(walk: WalkConfig, density: Density) -> None:
@@ -249,8 +268,17 @@ def _check_walk(walk: WalkConfig, density: Density) -> None:
     denoises = walk.direction == "denoise"
     if denoises and walk.energy == "radial":
         raise UserError("there is no noise to take off by walk.energy=radial: the control of denoising is noise")
+    if walk.direction == "latent" and (walk.energy == "radial" or not density.has_latent):
+        raise UserError(
+            "walk.direction=latent needs a density with a latent: density.kind=flow, autoregressive or vae, and walks "
+            "that follow it"
+        )
+    if walk.direction == "latent" and walk.radius is not None and walk.radius > 1:
+        raise UserError(f"of a latent at most all is new at a step: walk.radius must be at most 1, got {walk.radius}")
     if denoises and walk.relax:
         raise UserError(f"a walk that denoises is back at the data as it is: walk.relax={walk.relax} must be 0")
+    if walk.energy == "graph" and walk.share < 1:
+        raise UserError(f"on the graph of the points all of them walk: walk.share={walk.share} must be 1")
     if walk.radius is None and not (denoises and density.chooses_width):
         raise UserError(
             "walk.radius=null leaves it to the density, which walk.direction=denoise and density.kind=denoiser can"

@@ -20,7 +20,7 @@ from gedi.densities.density import Density
 from gedi.densities.energy import EnergyDensity
 from gedi.errors import UserError, unknown
 from gedi.moves.move import Move
-from gedi.names import KnownImages, Shape
+from gedi.names import DigitTask, KnownImages, Shape
 from gedi.objectives.objective import Objective
 from gedi.parts import allow, find, kinds, path_of
 from gedi.presets.toy import TOY
@@ -35,7 +35,6 @@ from gedi.settings import (
     Settings,
     Share,
     Switch,
-    Whole,
     Width,
     merge,
     number,
@@ -60,15 +59,14 @@ _LETTERS = {
 class DataConfig(Section):
     """What is learnt from."""
 
-    name: Literal[Shape, "file", "images", "shards", KnownImages, "digits", "mnist-addition", "digits-addition"] = (
-        "moons"
-    )
+    name: Literal[Shape, "file", "images", "shards", KnownImages, "digits", DigitTask] = "moons"
     # "file": .npy, .npz, .csv, .tsv, .parquet; "images": a folder of them, or .npy, .npz;
     # "shards": a folder or pattern of .tar, .npy
     path: Place | None = None
     label: str | None = None  # a table: the column of labels, or none; None: label, labels, y, target or class
     id: str | None = None  # a table: the column that only numbers the rows, or none; None: it is found out
     drop: tuple[str, ...] = ()  # a table: further columns to leave out
+    answer: str | None = None  # a table: the column that tells what was observed of the row's group
     delimiter: str | None = None  # a table of text: between values; None: it is found out
     n_train: Positive = 5000  # toy shapes only
     n_test: Positive = 1000  # toy shapes only; a file gives a fifth of its rows
@@ -76,12 +74,18 @@ class DataConfig(Section):
     factor: Annotated[Real, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
     turns: Width = 1.5  # spirals: how far they wind
     triplets: Positive = 100  # addition only
-    free: Count = 0  # addition: further images in no triplet
-    validation: Count = 0  # addition: further triplets held out of training, to choose settings by
-    # rows of a table: one factor for all columns, one for each, or what their ranges speak for
-    columns: Literal["together", "apart", "auto"] = "together"
+    pairs: Positive = 1000  # sums: pairs of numbers whose sum is given
+    digits: Positive = 1  # sums: digits of each number
+    free: Count = 0  # addition, sums: further images in no group
+    validation: Count = 0  # addition, sums: further groups held out of training, to choose settings by
+    # rows of a table: one factor for all columns, one for each, what their ranges speak for, or all rows of one length
+    columns: Literal["together", "apart", "auto", "cosine"] = "together"
+    # rows: principal components kept, and the distance from them; auto: those above noise, of more than 128 columns
+    components: Positive | Literal["auto"] | None = None
     group_size: Positive = 1  # a file: how many rows, one after the other, make a group of the constraint
-    limit: Positive | None = None  # images, shards: how many of the training part, drawn by the seed; None takes all
+    # images, shards: how many of the training part, drawn by the seed; a file: how many rows; None takes all
+    limit: Positive | None = None
+    held_out: Switch = True  # a file: a fifth of its rows is for the test; False: all are learnt from, and judged on
     side: Positive | None = None  # images in a folder or in tar shards: scaled to this side; None wants them alike
     pad: Count = 0  # images: pixels of border added on every side
     channels: Annotated[Literal[1, 3], BeforeValidator(number)] = 1  # images: 3 repeats gray ones, as the paper does
@@ -92,7 +96,7 @@ class DataConfig(Section):
 class ModelConfig(Section):
     """The network."""
 
-    encoder: Literal["mlp", "conv", "resnet8"] = "mlp"
+    encoder: Literal["mlp", "conv", "resnet8", "identity"] = "mlp"  # identity: rows are features already
     width: Positive = 16  # channels: conv's first layer, resnet8's F
     # resnet8: 2 halves the side in the first layer, for laptops
     stem: Annotated[Literal[1, 2], BeforeValidator(number)] = 1
@@ -103,13 +107,21 @@ class ModelConfig(Section):
     sharpness: Width | None = 4.0
     extent: Width = 1.0
     raw: Switch = False  # mlp: raw inputs go on beside the first layer
-    head: Literal["prototypes", "linear"] = "prototypes"  # linear: a plain classifier, for logic alone
+    # linear: a plain classifier, for logic alone; codes: frozen random ones, on an embedding of a cube
+    head: Literal["prototypes", "linear", "codes"] = "prototypes"
     projector: Positive = 16
     normalise_latent: Switch = False  # the head begins with batch norm and LeakyReLU on the latent
     embedding: Positive = 8
-    clusters: Annotated[Whole, Field(ge=2)] | None = None  # None: as many as the data set's labels say
+    # None: as many as the data set's labels say; auto: as many as the spectrum of the points' graph says; 1: a density
+    # alone
+    clusters: Positive | Literal["auto"] | None = None
     temperature: Width = 0.2  # tau
     finer: Count = 0  # prototypes of a second, finer head on the same embedding; 0 has none
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether points are rows of a table."""
+        return self.encoder in ("mlp", "identity")
 
 
 class WalkConfig(Section):
@@ -119,9 +131,10 @@ class WalkConfig(Section):
     # sharpness follow from their distances
     energy: Literal["stage1", "live", "radial", "noise", "graph"] = "stage1"
     steps: Count = 200  # T
-    # epsilon; of direction=denoise the width of the noise, and None lets the density choose it
+    # epsilon; of direction=denoise the width of the noise, and None lets the density choose it; of direction=latent the
+    # share of the latent that is new at each step
     radius: Width | None = 0.05
-    direction: Literal["constant", "fresh", "carried", "denoise"] = "carried"
+    direction: Literal["constant", "fresh", "carried", "denoise", "latent"] = "carried"
     corrector: Amount = 0.001
     inertia: Share = 0.5
     relax: Count = 0  # Langevin moves after every step, back to the data
@@ -129,6 +142,7 @@ class WalkConfig(Section):
     relax_noise: Amount = 0.01
     composed: Switch = False  # augment the walk's end, instead of looking at it as it is
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
+    share: Share = 1.0  # of the points, drawn whenever they are walked; the others stay where they are
 
 
 class AugmentConfig(Section):
@@ -147,14 +161,16 @@ class AugmentConfig(Section):
     jitter: Share = 0.0  # probability of a colour jitter
     strength: Amount = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
     grayscale: Share = 0.0
+    start: Share = 0.0  # of a stage; before it images are left as they are, but for the noise
     both: Switch = False  # two augmented views; False: the data as they are, and one augmented view
 
 
 class ConstraintConfig(Section):
     """What is known of a group of symbols."""
 
-    rule: Literal["addition", "all-different", "sorted", "problog", "cnf"] | None = None
-    variables: Positive = 3  # all-different, sorted: points in a group
+    # sum: two numbers of variables / 2 digits each, whose sum is given with the data
+    rule: Literal["addition", "sum", "all-different", "sorted", "problog", "cnf"] | None = None
+    variables: Positive = 3  # all-different, sorted, sum: points in a group
     path: Place | None = None  # problog, cnf: the file
     query: str | None = None  # problog: what must hold; None takes the program's own
     prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies
@@ -238,6 +254,14 @@ def _density(given: Any) -> Any:
         return cls.model_validate({key: value for key, value in given.items() if key != "kind"})
     except ValidationError as error:
         raise _one_line(error, cls, "density") from None
+
+
+def as_energy(density: Density, kind: str) -> Settings:
+    """Settings of an energy of another kind: its own, with chains and steps as a density has them that is an energy."""
+    wanted = find(kind, "gedi.densities", Density)
+    related = isinstance(density, EnergyDensity) and issubclass(wanted, EnergyDensity)
+    kept = {name: x for name, x in density.model_dump().items() if name in wanted.model_fields} if related else {}
+    return {**kept, "kind": kind}
 
 
 def _without_nothing(given: Any) -> Any:
@@ -361,9 +385,30 @@ def parse(settings: Mapping[str, Any]) -> Config:
         raise UserError("data.name=file needs data.path, the .npy, .npz, .csv, .tsv or .parquet file to read")
     if config.data.name == "shards" and config.data.path is None:
         raise UserError("data.name=shards needs data.path, a folder of shards or a pattern such as train-{00..99}.tar")
-    for name, stage in config.stages.items():
-        _check_density_weights(name, stage, config.density)
-    return config
+    stages = dict(config.stages)
+    for name, stage in stages.items():
+        if not set(stage.density) & set(config.density.terms):  # of another density altogether
+            stages[name] = stage.model_copy(update={"density": _weighed(stage.density, config.density.terms)})
+        _check_density_weights(name, stages[name], config.density)
+    return config.model_copy(update={"stages": stages})
+
+
+def _weighed(weights: Mapping[str, float], terms: Sequence[str]) -> dict[str, float]:
+    """Weights of the terms of one density as those of another: of terms that both have, and of its first.
+
+    The first has the largest of the weights that are left over. So ``density.kind`` alone puts another density into a
+    preset.
+
+    Example:
+        >>> _weighed({"generative": 0.3, "denoising": 1.0}, ("matching", "denoising", "penalty"))
+        {'matching': 0.3, 'denoising': 1.0}
+    """
+    foreign = {term: weight for term, weight in weights.items() if weight > 0 and term not in terms}
+    known = {term for kind in kinds("gedi.densities", Density).values() for term in kind.terms}
+    if not foreign or not terms or not set(foreign) <= known:
+        return dict(weights)
+    common = {term: weight for term, weight in weights.items() if weight > 0 and term in terms}
+    return {terms[0]: max(foreign.values())} | common
 
 
 def _check_density_weights(name: str, stage: StageConfig, density: Density) -> None:
@@ -413,7 +458,22 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
         _allow_what_is_typed(key.split("."), value)
+        before = changed.get("density")
+        if key == "density.kind" and isinstance(before, Mapping) and before.get("kind", EnergyDensity.kind) != value:
+            changed = _with_density(changed, str(value))
         changed = merge(changed, renamed(_nest(key.split("."), value)))
+    return changed
+
+
+def _with_density(settings: Settings, kind: str) -> Settings:
+    """Settings with a density of another kind, the stages' weights going over to its terms."""
+    terms = find(kind, "gedi.densities", Density).terms
+    changed = {**settings, "density": as_energy(_density(settings["density"]), kind)}
+    for name, stage in settings.items():
+        if _is_stage(name) and isinstance(stage, Mapping) and isinstance(stage.get("density"), Mapping):
+            weights = _without_nothing(stage["density"])
+            if all(isinstance(weight, int | float) for weight in weights.values()):
+                changed[name] = {**stage, "density": _weighed(weights, terms)}
     return changed
 
 

@@ -179,7 +179,7 @@ class RunDirectory:
         path, config = self.path / "model" / "points.safetensors", with_method(self.config())
         found = read_tensors(path, self.results().get("checksums", {}).get("points"))
         needed = {"predicted"} | ({"samples"} if has_density(config) else set())
-        needed |= {"images", "shown"} if config.model.encoder != "mlp" else set()
+        needed |= {"images", "shown"} if not config.model.of_rows else set()
         if lacking := sorted(needed - set(found)):
             refuse(path, f"it holds no {', '.join(lacking)}")
         shown = [found[name] for name in ("images", "test", "shown", "shown_labels") if name in found]

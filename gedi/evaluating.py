@@ -81,7 +81,7 @@ def evaluate_run(
     """
     _check(parts, against, recipe, samples, inception, limit)  # before the hours that the parts may take
     config = with_method(directory.config())
-    if config.model.encoder == "mlp":
+    if config.model.of_rows:
         raise UserError(f"gedi evaluate takes runs on images, but this run's data is {config.data.name}")
     fitted = directory.fitted()
     model, box = fitted.model, fitted.box

@@ -37,7 +37,8 @@ def check_training(config: Config, shape: Sequence[int], points: int, clusters: 
     point = math.prod(shape) * _FLOAT
     of_point = f"points of shape {tuple(shape)}"
     rows = min(points, max((stage.batch_size for stage in stages if stage.iterations), default=1))
-    widths = [math.prod(shape), *m.hidden, m.latent] if m.encoder == "mlp" else [m.width * 9, m.width]
+    layers = [*m.hidden, m.latent] if m.encoder == "mlp" else []
+    widths = [math.prod(shape), *layers] if m.of_rows else [m.width * 9, m.width]
     heads = m.embedding if m.head == "prototypes" else m.latent
     parts: dict[str, float] = {
         f"a batch of {rows} {of_point}": rows * point,

@@ -16,6 +16,7 @@ EVIDENCE = {
     "confidence": "0: memberships are even; 1: they are certain",
     "loss_left": "the best try's cluster loss; 0: of a perfect clustering, 1: of knowing nothing",
     "test_points": "how many points the density is held against",
+    "beyond_chance": "how far samples are from test points, beyond chance; 1: as far as even points in the box",
     "mmd_over_null": "sample_mmd2 over sample_mmd2_null95, what chance allows",
     "interventions": "how often the guard stepped in",
     "rule_held_out": "share of groups held out that satisfy the rule",
@@ -23,7 +24,7 @@ EVIDENCE = {
     "rule_trained": "share of training groups that satisfy the rule",
 }
 #: Figures that become evidence as they are. Those that labels take part in must never stand here.
-_AS_MEASURED = ("information_kept", "walks_connect", "walks_leave", "walks_cross", "sample_1nn", "even_1nn")
+_AS_MEASURED = ("information_kept", "walks_connect", "walks_leave", "walks_cross")
 
 
 def judge(
@@ -52,19 +53,29 @@ def judge(
     evidence: dict[str, float] = {name: metrics[name] for name in _AS_MEASURED if name in metrics}
     evidence["interventions"] = interventions
     subjects: tuple[Subject, ...] = ()
-    if has_clusters(config):
+    if has_clusters(config) and clusters > 1:
         subjects += ("clusters",)
         evidence |= _of_clusters(metrics, clusters, selection_losses, loss_range)
         if config.constraint.rule is not None or constraint is not None:
             evidence |= _of_rule(metrics, constraint)
     if has_density(config):
         subjects += ("density",)
-        if config.model.encoder == "mlp":  # a table
+        if config.model.of_rows:  # a table
             evidence["test_points"] = test_points
+    return verdict(evidence | of_samples(metrics), subjects)
+
+
+def of_samples(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Evidence from samples of the density, held against test points."""
+    evidence = {name: metrics[name] for name in ("sample_1nn", "told_apart") if name in metrics}
     if "sample_mmd2" in metrics:
         # a discrepancy below what chance allows is none, and chance itself is never quite 0
         evidence["mmd_over_null"] = max(metrics["sample_mmd2"], 0.0) / max(metrics["sample_mmd2_null95"], 1e-12)
-    return verdict(evidence, subjects)
+    if "sample_distance" in metrics:
+        chance = max(metrics["sample_distance_null99"], 1e-12)
+        further = max(metrics["sample_distance"] - chance, 0.0)
+        evidence["beyond_chance"] = further / max(metrics["even_distance"], chance)  # even points may be right
+    return evidence
 
 
 def _of_clusters(

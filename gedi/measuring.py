@@ -46,6 +46,8 @@ def kept_points(trained: Trained) -> dict[str, Tensor]:
         points["shown"] = predicted[shown].clone()
         if labels is not None:
             points["shown_labels"] = labels[shown].clone()
+    if trained.has_graph:
+        points["gaps"] = trained.spectrum.gaps.clone()
     if trained.has_density:
         points["samples"] = trained.samples
         if trained.images and trained.chains is not None:

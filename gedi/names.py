@@ -5,6 +5,8 @@ from typing import Literal
 Shape = Literal["moons", "circles", "rings", "spirals", "blobs", "pinwheel"]
 #: What ``gedi data get`` gets.
 KnownImages = Literal["mnist", "fashion-mnist", "svhn", "cifar10", "cifar100"]
+#: Groups of images of digits, and what is known of each group.
+DigitTask = Literal["mnist-addition", "digits-addition", "mnist-sum", "digits-sum"]
 Recipe = Literal["lbfgs", "sgd"]  # of the linear probe
 
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")

@@ -69,11 +69,21 @@ class Results(_Held):
     checksums: dict[StrictStr, StrictStr] = {}
 
 
+class _Axes(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    axes: list[list[_Finite]]
+    beyond: _Finite
+    size: Annotated[_Finite, Field(gt=0)]
+
+
 class _Rows(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     centre: list[_Finite] | None
     spread: Annotated[_Finite, Field(gt=0)] | list[Annotated[_Finite, Field(gt=0)]]  # of all columns, or of each
+    length: Annotated[_Finite, Field(gt=0)] | None = None  # that rows are brought to
+    projection: _Axes | None = None  # of wide rows onto fewer axes
 
 
 class _Images(BaseModel):

@@ -70,7 +70,7 @@ def _execute(
     checksum = directory.write_tensors("model/points.safetensors", points)
     now = time.perf_counter()
     results = {
-        **_results(prepared, metrics, directory.metrics()),
+        **results_of(prepared, metrics, directory.metrics()),
         "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
         "versions": versions(),
         "fingerprint": print_of_data,
@@ -110,7 +110,7 @@ def _train(
     train(prepared, checkpoint, stop)
 
 
-def _results(prepared: Prepared, metrics: Record, logged: list[Record]) -> Record:
+def results_of(prepared: Prepared, metrics: Record, logged: list[Record]) -> Record:
     """What a run says of itself; the verdict comes first."""
     config, trainer = prepared.config, prepared.trainer
     losses = trainer.course.selection_losses

@@ -1,6 +1,7 @@
 """The data that a config names."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from gedi.data import (
     load_images,
     load_points,
     load_shards,
+    sum_dataset,
 )
 from gedi.errors import UserError
 from gedi.random import Streams
@@ -45,6 +47,11 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
         source, rng = d.name.removesuffix("-addition"), streams.numpy("train")
         return addition_dataset(
             source, d.triplets, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
+        )
+    if d.name in ("mnist-sum", "digits-sum"):
+        source, rng = d.name.removesuffix("-sum"), streams.numpy("train")
+        return sum_dataset(
+            source, d.pairs, d.digits, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
         )
     if d.name in CATALOGUE or d.name in ("digits", "images"):
         return image_dataset(config, load_image_set(d, data_dir), streams)
@@ -106,7 +113,7 @@ def _load_sharded(config: Config, streams: Streams) -> Dataset:
         source = f"{source}; {d.limit} of its training rows"
 
     def points(part: Shards) -> Points:
-        return StoredImages(part, pixels_of(d)) if held.summary is None else ScaledRows(part, held.summary)
+        return StoredImages(part, pixels_of(d)) if held.summary is None else ScaledRows(part, held.summary, d.columns)
 
     learnt, kept = points(train), points(held.test)
     inputs = learnt.scaling if isinstance(learnt, ScaledRows) else pixels_of(d)
@@ -135,7 +142,8 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
     d = config.data
     if d.path is None:
         raise UserError("data.name=file needs data.path, the .npy, .npz, .csv, .tsv or .parquet file to read")
-    table = load_points(d.path, Wishes(d.label, d.id, d.drop, d.delimiter))
+    wishes = Wishes(d.label, d.id, d.drop, d.delimiter, d.answer)
+    table = load_points(d.path, wishes, d.limit, streams.numpy("limit") if d.limit else None)
     x, y = table.points, table.labels
     size = d.group_size
     if len(x) % size:
@@ -147,8 +155,10 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
     groups = torch.randperm(len(x) // size, generator=torch.Generator().manual_seed(streams.seed))
     order = (groups[:, None] * size + torch.arange(size)).flatten()
     kept = max(1, len(groups) // 5) * size
-    test, train = order[:kept], order[kept:]
-    scaling = Scaling.of(x[train], d.columns)
+    test, train = (order[:kept], order[kept:]) if d.held_out else (torch.arange(len(x)),) * 2
+    learnt = groups[kept // size :] if d.held_out else torch.arange(len(groups))
+    answers = None if table.answers is None else _of_groups(table.answers, learnt.tolist(), size)
+    scaling = Scaling.of(x[train], d.columns, d.components)
     x = scaling(x)
     return Dataset(
         d.path,
@@ -161,4 +171,21 @@ def _load_file(config: Config, streams: Streams) -> Dataset:
         source="; ".join(table.notes),
         notes=table.notes,
         inputs=scaling,
+        names=table.names,
+        id=table.id,
+        answers=answers,
     )
+
+
+def _of_groups(answers: list[Any], groups: list[int], size: int) -> list[Any]:
+    """What the rows of each group say of it: they must not contradict one another; None where none says anything."""
+    found = []
+    for group in groups:
+        said = {answer for answer in answers[group * size : (group + 1) * size] if answer is not None}
+        if len(said) > 1:
+            raise UserError(
+                f"the rows of a group must have one answer, got {', '.join(map(str, sorted(said, key=str)))} in rows "
+                f"{group * size} to {(group + 1) * size - 1}"
+            )
+        found.append(next(iter(said), None))
+    return found

@@ -50,7 +50,7 @@ def settle(prepared: Prepared, directory: RunDirectory, devices: int = 1) -> int
     """
     processes = prepared.trainer.processes
     # a toy's second thread costs more in hand-over than it computes
-    usual = 1 if prepared.config.model.encoder == "mlp" else None
+    usual = 1 if prepared.config.model.of_rows else None
     kept = processes.of_first(lambda: _stored(directory)) or usual
     known = processes.of_first(lambda: torch.get_num_threads() if _ASKED else kept)
     if known is None:

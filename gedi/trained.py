@@ -10,10 +10,19 @@ from gedi.objectives.objective import Objective
 from gedi.presets import PRESETS, preset
 from gedi.settings import Settings
 
-_DENSITY = {"generative": "samples", "denoising": "score matching", "penalty": "penalty"}
+_DENSITY = {
+    "generative": "samples",
+    "denoising": "score matching",
+    "penalty": "penalty",
+    "likelihood": "exact likelihood",
+    "bound": "bound of the likelihood",
+    "matching": "energy matching",
+}
 _CLUSTERS = {
     "swapped": "Sinkhorn",
     "agreement": "agreement, balance",
+    "proto_cpc": "ProtoCPC",
+    "deep_cluster": "DeepCluster",
     "constraint": "rule alone",
     "supervised": "labels",
 }
@@ -180,7 +189,7 @@ def _walk(config: Config, stages: Mapping[str, StageConfig]) -> str:
     if not _walks(config, stages):
         return "none"
     followed = _ENERGY[config.walk.energy]
-    how = " of noise and denoising" if config.walk.direction == "denoise" else ""
+    how = {"denoise": " of noise and denoising", "latent": " in the latent"}.get(config.walk.direction, "")
     return followed if config.walk.energy == "graph" else f"{config.walk.steps} steps{how}, {followed}"
 
 

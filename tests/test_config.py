@@ -132,10 +132,10 @@ def test_settings_of_a_kind_reach_every_term_of_it_and_its_own_come_first():
 
 
 def test_another_density_takes_none_of_the_settings_of_the_one_before():
-    assert override(preset("mnist"), ["density.kind=none"])["density"] == {"kind": "none"}
-    back = parse(override(preset("mnist"), ["density.kind=none", "density.kind=energy"]))
+    assert override(preset("mnist-energy"), ["density.kind=none"])["density"] == {"kind": "none"}
+    back = parse(override(preset("mnist-energy"), ["density.kind=none", "density.kind=energy"]))
     assert back.density == parse(preset("circles")).density  # all defaults
-    assert parse(override(preset("mnist"), ["density.kind=energy"])) == parse(preset("mnist"))
+    assert parse(override(preset("mnist-energy"), ["density.kind=energy"])) == parse(preset("mnist-energy"))
     assert override({"density": {"chains": 5}}, ["density.kind=energy"])["density"] == {"kind": "energy", "chains": 5}
 
 

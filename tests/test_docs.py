@@ -10,7 +10,7 @@ import typer
 from gedi import cli
 from gedi.evaluating import PARTS
 from gedi.presets import preset
-from gedi.tables import CLUSTERING, TABLES, clustering
+from gedi.tables import CLUSTERING, OUTLIERS, TABLES, clustering, outliers
 from gedi.trained import check_method
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +29,10 @@ def commands(page):
     lines = [line.split(" #")[0] for block in blocks for line in block.splitlines()]
     spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     for line in (*lines, *(" ".join(span.split()) for span in spans)):
-        found = re.search(r"(?:^|[ /])gedi ((?:run|table|evaluate|presets|report|bench|data)\b.*)", line)
+        found = re.search(
+            r"(?:^|[ /])gedi ((?:run|table|evaluate|presets|report|bench|data|fit|predict|score|embed|sample)\b.*)",
+            line,
+        )
         if found:
             yield found[1].split(" && ")[0].strip()
 
@@ -63,6 +66,8 @@ def test_a_printed_command_can_be_typed(page, command, monkeypatch):
         check_method(cli._config(given["target"], given["profile"], given["seed"], given["settings"] or []))
     elif name == "table" and given["name"] == CLUSTERING:
         assert set(given["only"] or ()) <= set(clustering.DATA)
+    elif name == "table" and given["name"] == OUTLIERS:
+        assert set(given["only"] or ()) <= set(outliers.DATA)
     elif name == "table":
         cells = TABLES[given["name"]].cells(range(1), given["profile"])
         assert set(given["only"] or ()) <= {x for cell in cells for x in (cell.row, cell.column)}

@@ -38,7 +38,7 @@ def _short_chains():
 
 def finish(path, *settings):
     run = RunDirectory.create(path)
-    execute(prepare(parse(override(preset("mnist"), [*TINY, *settings]))), run)
+    execute(prepare(parse(override(preset("mnist-energy"), [*TINY, *settings]))), run)
     return run
 
 

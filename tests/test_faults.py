@@ -20,7 +20,7 @@ RUNS = {
         *("walk.steps=2", "density.buffer=200", "log_every=2", "n_init=2", "good_enough=0"),
     ],
     "images": [
-        *("digits", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8"),
+        *("digits-energy", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8"),
         *("stage1.iterations=40", "stage1.batch_size=8", "stage2.iterations=40", "stage2.batch_size=32"),
         *("density.buffer=64", "density.chains=8", "density.steps=2", "log_every=2"),
     ],
@@ -89,7 +89,7 @@ def whole(tmp_path_factory):
             calm = Faulty(kind, tmp_path_factory.mktemp(kind))
             began = time.monotonic()
             process = calm.start()
-            while not calm.path.is_dir():
+            while process.is_alive() and not calm.path.is_dir():
                 began = time.monotonic()  # of the run, not of the imports before it
                 time.sleep(0.005)
             assert calm.finish(process) == 0, calm.output.read_text()

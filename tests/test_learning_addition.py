@@ -117,6 +117,24 @@ def test_the_paper_preset_becomes_what_it_says():
     torch.testing.assert_close(ours * config.data.std + config.data.mean, plain, rtol=1e-4, atol=1e-4)
 
 
+def test_the_recipes_walk_and_differ_in_what_is_said_by_hand():
+    warps, crops, plain = (parse(preset(name)) for name in ("addition-100", "addition-100-crops", "addition-100-plain"))
+    for config in (warps, crops, plain):
+        assert config.density.kind == "denoiser"
+        assert (config.walk.direction, config.walk.composed, config.walk.radius) == ("denoise", True, None)
+        assert config.stage1.density == {"denoising": 1.0}
+        assert config.stage1.batch_size % 3 == config.stage2.batch_size % 3 == 0
+        assert config.data.triplets == 100
+    assert (warps.walk.share, crops.walk.share, plain.walk.share) == (0.25, 1.0, 1.0)
+    assert crops.stage2.iterations == plain.stage2.iterations
+    assert crops.stage2.terms == plain.stage2.terms == warps.stage2.terms
+    hand = {
+        name: value for name, value in plain.augment.model_dump().items() if value and name not in ("both", "noise")
+    }
+    assert hand == {"strength": 1.0}  # of a jitter that there is not
+    assert (crops.augment.crop, crops.augment.noise, crops.augment.rotation) == (3, 0.3, 0)
+
+
 @pytest.mark.slow
 def test_one_step_of_each_stage_of_the_paper_preset_at_full_size(mnist):
     settings = ["stage1.iterations=1", "stage2.iterations=1", "density.buffer=120", "log_every=1"]

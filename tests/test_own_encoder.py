@@ -37,7 +37,7 @@ class Own(nn.Module):
 
 
 def prepared(encoder, *settings, **options):
-    return prepare(parse(override(preset("mnist"), [*TINY, *settings])), encoder=encoder, **options)
+    return prepare(parse(override(preset("mnist-energy"), [*TINY, *settings])), encoder=encoder, **options)
 
 
 def logged(run):

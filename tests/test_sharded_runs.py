@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from sklearn.datasets import make_moons
+from sklearn.metrics import normalized_mutual_info_score
 from typer.testing import CliRunner
 
 from gedi import building, measuring
@@ -19,7 +21,6 @@ from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.evaluating import evaluate_run
 from gedi.fitting import prepare, train
-from gedi.measures import images as image_measures
 from gedi.measures import measure
 from gedi.presets import preset
 from gedi.random import Streams
@@ -35,7 +36,7 @@ TINY = (
 WALKS = ("stage2.terms.agreement_walk={kind: agreement, look: walk, weight: 0.1}", "walk.steps=2", "walk.refresh=1")
 
 
-def config_of(folder, *settings, name="mnist"):
+def config_of(folder, *settings, name="mnist-energy"):
     return parse(override(preset(name), ["data.name=shards", f"data.path={folder}", *settings]))
 
 
@@ -69,8 +70,8 @@ def no_slice_of_everything(monkeypatch):
 
 
 def few_at_a_time(monkeypatch):
-    for module in (measure, image_measures):
-        monkeypatch.setattr(module, "AT_A_TIME", 8)
+    monkeypatch.setattr(measure, "AT_A_TIME", 8)
+    monkeypatch.setattr(measure, "SAMPLES", 20)
 
 
 def same_models(one, two):
@@ -236,11 +237,28 @@ def test_a_table_in_shards_is_learnt_from_and_judged_by_some_of_its_rows(tmp_pat
 def test_a_preset_runs_on_shards_from_the_command_line(folder, tmp_path, monkeypatch):
     sets = [piece for setting in TINY for piece in ("--set", setting)]
     where = ["--set", "data.name=shards", "--set", f"data.path={folder}", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, ["run", "mnist", *sets, *where])
+    done = CliRunner().invoke(app, ["run", "mnist-energy", *sets, *where])
     assert done.exit_code == 0, done.output
     assert RunDirectory.open(tmp_path / "run").results()["data"] == "own"
 
 
 def test_shards_without_a_path_are_told():
     with pytest.raises(UserError, match=r"data\.name=shards needs data\.path, a folder of shards or a pattern"):
-        parse(override(preset("mnist"), ["data.name=shards"]))
+        parse(override(preset("mnist-energy"), ["data.name=shards"]))
+
+
+def test_a_table_in_shards_is_cut_and_refined_with_its_columns_scaled_apart(tmp_path, monkeypatch):
+    """Of shards only what is visited is read; the clusters are those of the table in memory."""
+    x, moon = make_moons(900, noise=0.05, random_state=7)
+    rows = (x * [1, 100]).astype(np.float32)
+    write_shards(rows[:700], tmp_path, per_shard=100)
+    write_shards(rows[700:], tmp_path, moon[700:], test=True)
+    short = ("stage1.iterations=150", "density.points=400", "model.clusters=auto", "seed=1")
+    config = config_of(tmp_path, *short, name="table")
+    no_slice_of_everything(monkeypatch)
+    prepared = prepare(config)
+    train(prepared)
+    assert prepared.trainer.train.shape == (400, 2)
+    fitted = prepared.fitted()
+    assert fitted.clusters == 2
+    assert normalized_mutual_info_score(moon[700:], fitted.predict(rows[700:])) > 0.9

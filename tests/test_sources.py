@@ -14,7 +14,7 @@ from gedi.random import Streams
 from gedi.sources import data_box, image_dataset, load_data, load_image_set, pixels_of
 
 
-def config_of(*settings, name="mnist"):
+def config_of(*settings, name="mnist-energy"):
     return parse(override(preset(name), list(settings)))
 
 

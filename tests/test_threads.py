@@ -43,7 +43,7 @@ def eight_cores(unasked, monkeypatch):
 
 @pytest.fixture(scope="module")
 def images():
-    return prepare(parse(override(preset("digits"), IMAGES)))
+    return prepare(parse(override(preset("digits-energy"), IMAGES)))
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_evaluating_takes_the_cores_there_are_and_other_commands_one(eight_cores
 
 
 def test_measuring_leaves_the_run_as_it_was(directory, eight_cores):
-    measured, other = (prepare(parse(override(preset("digits"), IMAGES))) for _ in range(2))
+    measured, other = (prepare(parse(override(preset("digits-energy"), IMAGES))) for _ in range(2))
     threads.settle(measured, directory)
     torch.set_num_threads(1)
     for run in (measured, other):
@@ -265,5 +265,5 @@ def test_the_program_takes_what_the_environment_asks_for(asked, expected, tmp_pa
 def test_the_library_leaves_the_threads_as_they_are(tmp_path):
     before = 3
     torch.set_num_threads(before)
-    prepare(parse(override(preset("digits"), IMAGES))).trainer.fit(stop_after=1)
+    prepare(parse(override(preset("digits-energy"), IMAGES))).trainer.fit(stop_after=1)
     assert torch.get_num_threads() == before

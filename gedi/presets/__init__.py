@@ -6,10 +6,11 @@ from typing import Any
 from gedi.errors import UserError, unknown
 from gedi.names import PROFILES
 from gedi.presets.addition import ADDITION_PRESETS
+from gedi.presets.energies import ENERGY_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
+from gedi.presets.sums import SUM_PRESETS
 from gedi.presets.table import TABLE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
-from gedi.presets.walks import WALK_PRESETS
 from gedi.renamed import VERSION_KEY, renamed, written_by_0_1
 from gedi.settings import merge
 
@@ -18,8 +19,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     **TOY_PRESETS,
     **TABLE_PRESETS,
     **ADDITION_PRESETS,
+    **SUM_PRESETS,
     **IMAGE_PRESETS,
-    **WALK_PRESETS,
+    **ENERGY_PRESETS,
 }
 
 

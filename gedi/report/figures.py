@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from gedi.evaluation.density import grid, log_normaliser
+from gedi.graph import OF_ONE_PART, Spectrum
 from gedi.sampling import Box
 from gedi.training.stage import Walk, radial_energy
 from gedi.types import EnergyFn
@@ -110,6 +111,24 @@ def training_curves(records: Sequence[dict[str, Any]], path: Path) -> Path:
         ax.set_xlabel("iteration")
         ax.set_title(name)
         ax.legend(fontsize=7, frameon=False)
+    return save(figure, path)
+
+
+def spectral_gaps(gaps: Tensor, path: Path) -> Path:
+    """The gap in a graph's spectrum after each number of clusters; the number it speaks for stands out."""
+    spectrum = Spectrum(torch.empty(0), gaps)
+    figure, (ax,) = new_figure(1, size=4.2)
+    numbers = range(2, len(gaps) + 1)
+    shades = [COLOURS[1] if number == spectrum.clusters else "#cbd5e0" for number in numbers]
+    ax.bar(numbers, gaps[1:].tolist(), color=shades)
+    ax.axhline(OF_ONE_PART, color="#4a5568", linewidth=0.8, linestyle=":")
+    ax.set_xticks(numbers)
+    ax.tick_params(labelsize=7)
+    ax.set_xlabel("number of clusters")
+    ax.set_ylabel("gap, logarithm of a ratio of rates")
+    clear = float(gaps[spectrum.clusters - 1]) > OF_ONE_PART
+    why = "the last gap above what one part has" if clear else "the largest gap, no more than one part has"
+    ax.set_title(f"{spectrum.clusters} clusters: {why}", fontsize=9)
     return save(figure, path)
 
 

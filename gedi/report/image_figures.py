@@ -100,16 +100,18 @@ def walk_strip(
 def sample_comparison(
     data: Tensor,
     samples_fresh: Tensor,
-    samples_buffer: Tensor,
+    samples_buffer: Tensor | None,
     path: Path,
     columns: int = 8,
     low: float | None = None,
     high: float | None = None,
 ) -> Path:
-    """Data beside samples of chains that began at noise and samples of the persistent chains, in the data's range."""
+    """Data beside samples that began at noise and those of persistent chains, if any, in the data's range."""
     low, high = _range(data, low, high)
-    grids = [_mosaic(_rows(_tiles(x, low, high), columns)) for x in (data, samples_fresh, samples_buffer)]
-    return _sheet(grids, ["data", "samples, from noise", "samples, from the buffer"], path)
+    shown = {"data": data, "samples, from noise": samples_fresh}
+    if samples_buffer is not None:
+        shown["samples, from the buffer"] = samples_buffer
+    return _sheet([_mosaic(_rows(_tiles(x, low, high), columns)) for x in shown.values()], list(shown), path)
 
 
 def energy_histogram(

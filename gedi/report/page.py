@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jinja2
@@ -20,6 +21,10 @@ from gedi.measuring import explanations
 from gedi.methods import has_clusters, has_density, with_method
 from gedi.report import figures, image_figures
 from gedi.run_files import refuse
+from gedi.training import Walk
+from gedi.types import EnergyFn
+
+_SHOWN_STEPS = 10  # of a walk of noise and denoising
 
 
 def write_report(directory: RunDirectory) -> Path:
@@ -45,10 +50,13 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     config = with_method(directory.config())
     folder = directory.path / "figures"
     pictures: list[tuple[str, Path]] = []
-    if config.model.encoder != "mlp":
+    if not config.model.of_rows:
         pictures += image_pictures(directory, folder)
     elif "test" in (points := directory.points()):
         pictures.append(("What was learnt", plane_picture(directory, points, folder / "overview.png")))
+    if "gaps" in (points := directory.points()):
+        path = figures.spectral_gaps(points["gaps"], folder / "gaps.png")
+        pictures.append(("How many clusters the graph speaks for", path))
     if directory.metrics():
         records = directory.metrics()
         interventions = sum(record.get("event") == "guard" for record in records)
@@ -88,23 +96,30 @@ def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Pat
     fitted = directory.fitted() if walks else None
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     pictures = [("What was put together", symbol_gallery(directory, folder / "symbols.png"))]
-    if "chains" in points:
-        compared = (points["images"][:64], points["samples"][:64], points["chains"][:64])
+    if "samples" in points:
+        chains = points["chains"][:64] if "chains" in points else None
+        compared = (points["images"][:64], points["samples"][:64], chains)
         path = image_figures.sample_comparison(*compared, folder / "samples.png", low=black, high=white)
         pictures.append(("Samples of the density", path))
     if fitted is not None:
-        settings = walk_settings(config)
-        every = max(1, settings.steps // 10)
-        paths = settings(fitted.energy, points["images"][:8], torch.Generator().manual_seed(0), every=every)
-        pictures.append(
-            ("Walks on the density", image_figures.walk_strip(paths, folder / "walks.png", low=black, high=white))
-        )
+        path = _walks(walk_settings(config), fitted.energy, points["images"][:8], folder / "walks.png", black, white)
+        pictures.append(("Walks on the density", path))
     if energies:
         found = directory.evaluation().get("ood", {})
         aurocs = {name: r["auroc_log_density"] for name, r in found.items() if "auroc_log_density" in r}
         path = image_figures.energy_histogram(energies, folder / "energies.png", aurocs)
         pictures.append(("Its own images and others", path))
     return pictures
+
+
+def _walks(walk: Walk, energy: EnergyFn, images: Tensor, path: Path, black: float, white: float) -> Path:
+    """Walks from some images; of noise and denoising more steps than the clusters see, since two show little."""
+    title = "walks on the density, from the left"
+    if walk.direction == "denoise" and walk.steps < _SHOWN_STEPS:
+        title += f" (the clusters see {walk.steps} steps)"
+        walk = replace(walk, steps=_SHOWN_STEPS)
+    paths = walk(energy, images, torch.Generator().manual_seed(0), every=max(1, walk.steps // 10))
+    return image_figures.walk_strip(paths, path, title, low=black, high=white)
 
 
 def kept_energies(directory: RunDirectory) -> dict[str, Tensor]:
@@ -117,7 +132,8 @@ def symbol_gallery(directory: RunDirectory, path: Path) -> Path:
     """The test images that a run calls by each name, or puts together."""
     config = with_method(directory.config())
     points = directory.points()
-    names = range(config.model.clusters or int(points["predicted"].max()) + 1)
+    asked = config.model.clusters
+    names = range(asked if isinstance(asked, int) else int(points["predicted"].max()) + 1)
     images, labels = points["images"], points.get("shown_labels")
     black, white = (0 - config.data.mean) / config.data.std, (1 - config.data.mean) / config.data.std
     ink = (white, black) if images.shape[1] == 1 else (black, white)  # grey digits look best as ink on paper

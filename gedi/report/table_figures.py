@@ -36,6 +36,19 @@ def labels(
     return figures.save(figure, path)
 
 
+def clusters(runs: Mapping[str, RunDirectory], path: Path) -> Path:
+    """The clusters that each run found, a panel each, called by its name."""
+    figure, axes = figures.new_figure(5, -(-len(runs) // 5), size=2.4)
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, (name, run) in zip(axes, runs.items(), strict=False):
+        ax.set_axis_on()
+        points, nmi = run.points(), run.results()["metrics"]["nmi"]
+        found = torch.from_numpy(matched(points["shown_labels"].numpy(), points["shown"].numpy()))
+        figures.scatter(ax, points["test"], found, f"{name} (NMI {nmi:.2f})", run.fitted().box)
+    return figures.save(figure, path)
+
+
 def gallery(runs: Mapping[tuple[str, str], RunDirectory], data: Sequence[str], method: str, path: Path) -> Path:
     """A column for each data set: the clusters found, the log density with walks on it, samples from it."""
     figure, axes = figures.new_figure(len(data), 3, size=2.6)

@@ -66,6 +66,16 @@ class Batches:
             parts.append(self._first_free + self._free.next(generator))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
+    def groups_of(self, index: Tensor) -> Tensor:
+        """Which groups a batch holds, in order.
+
+        Example:
+            >>> batches = Batches(8, 5, group_size=3, groups=2, free=2)
+            >>> batches.groups_of(torch.tensor([3, 4, 5, 7, 6]))
+            tensor([1])
+        """
+        return index[: self.grouped : self.group_size] // self.group_size
+
     def visits_once(self, batches: int) -> bool:
         """Whether no point comes twice in this number of batches.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gedi.processes import Processes
@@ -76,6 +76,16 @@ class Course:
         self.begun = True
         if self.leg.restart == 0:
             self.selection_losses = []
+
+    def change(self, stage: Stage) -> None:
+        """The leg, and every other try at its stage, go on as this one."""
+        before = self.leg.stage
+        self.legs = [replace(leg, stage=stage) if leg.stage is before else leg for leg in self.legs]
+        self._last_tried = stage if self._last_tried is before else self._last_tried
+
+    def keep_heads(self) -> None:
+        """No leg draws the cluster head anew: it is one that was trained before."""
+        self.legs = [replace(leg, fresh_heads=False) for leg in self.legs]
 
     def next(self) -> None:
         """The leg is over."""

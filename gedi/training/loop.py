@@ -68,6 +68,7 @@ class Trainer:
         group_size, groups: the first ``groups * group_size`` points come in groups, which batches never cut.
         labels: only for a stage with the supervised term.
         proposed: the cluster proposed for each point, for a stage that begins from it.
+        answers: what was observed of each group, where the constraint has several queries.
 
     Attributes:
         processes: this process among all.
@@ -94,10 +95,11 @@ class Trainer:
         groups: int = 0,
         labels: Tensor | None = None,
         proposed: Tensor | None = None,
+        answers: Tensor | None = None,
     ) -> None:
         self.processes = Processes(fabric.global_rank, fabric.world_size)
         self.model, self.density, self.train, self.labels = model, density, train, labels
-        self.group_size, self.groups, self.proposed = group_size, groups, proposed
+        self.group_size, self.groups, self.proposed, self.answers = group_size, groups, proposed, answers
         for stage in stages:
             _check(stage, train, self._new_batches, self.processes)
         self.settings, self.on_log, self.fabric = settings, on_log, fabric
@@ -254,6 +256,7 @@ class Trainer:
                 self.batches.grouped // self.processes.size,
                 None if self.labels is None else self.labels[index],
                 None if self.proposed is None else self.proposed[index],
+                None if self.answers is None else self.answers[self.batches.groups_of(index)],
             )
         return batch
 
@@ -369,4 +372,5 @@ def _check(stage: Stage, train: Points, batches: Callable[[int], Batches], proce
 def _propose(trainer: Trainer, move: Move, stage: Stage) -> Proposal:
     assert stage.view is not None
     grouped, generator = trainer.groups * trainer.group_size, trainer.streams.shared[move.kind]
-    return move.propose(trainer.model, trainer.train, grouped, stage.view, generator).to("cpu")
+    view = stage.view.at(trainer.state.iteration / stage.iterations)
+    return move.propose(trainer.model, trainer.train, grouped, view, generator).to("cpu")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -15,7 +15,7 @@ from gedi.objectives.objective import Objective
 from gedi.precision import full_precision
 from gedi.sampling import Langevin
 from gedi.types import EnergyFn
-from gedi.views import denoise_walk, gaussian_noise, manifold_walk, noise_as_long
+from gedi.views import denoise_walk, gaussian_noise, latent_walk, manifold_walk, noise_as_long
 from gedi.views.manifold import Direction
 
 #: Which energy a walk follows: the one the stage began with, the live one, or a control: ``|x|^2 / 2``, or noise that
@@ -28,17 +28,28 @@ WalkEnergy = Literal["stage1", "live", "radial", "noise", "graph"]
 class View:
     """How the augmented view of points is made: ``augment``, then noise of width ``noise``.
 
-    ``both`` clusters the data through an augmentation of their own too, not as they are.
+    ``both`` clusters the data through an augmentation of their own too, not as they are. Before the share ``start`` of
+    the stage there is noise alone.
     """
 
     noise: float
     augment: Augment | None = None
     both: bool = False
+    start: float = 0.0
+
+    def at(self, progress: float) -> "View":
+        """The view as it is at a share of the stage."""
+        return self if progress >= self.start else replace(self, augment=None)
 
     @full_precision  # coordinates in half precision would be tenths of pixels off
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """The augmented view of a batch."""
-        return gaussian_noise(x if self.augment is None else self.augment(x, generator), self.noise, generator)
+        return gaussian_noise(self.without_noise(x, generator), self.noise, generator)
+
+    @full_precision
+    def without_noise(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """The batch augmented, and nothing added."""
+        return x if self.augment is None else self.augment(x, generator)
 
 
 @dataclass(frozen=True)
@@ -53,12 +64,13 @@ class Walk:
     energy: WalkEnergy
     steps: int
     radius: float | None  # None: the density's own choice, of walks that denoise
-    direction: Direction | Literal["denoise"]
+    direction: Direction | Literal["denoise", "latent"]
     corrector: float
     inertia: float
     refresh: int
     relax: Langevin | None = None  # moves back to the data after every step
     composed: bool = False  # the augmented view is taken of the walk's end; else the end is a look of its own
+    share: float = 1.0  # of the points that walk, the others stay; not on a graph
     graph: WalkGraph | None = None  # of the training points, in their order; walks go along it
 
     @property
@@ -81,6 +93,8 @@ class Walk:
             return denoise_walk(energy, x, generator, steps=self.steps, width=self.radius, every=every)
         relax = self.relax
         assert self.radius is not None
+        if self.direction == "latent":
+            return latent_walk(energy, x, generator, steps=self.steps, width=self.radius, every=every)
         return manifold_walk(
             energy,
             x,

@@ -29,6 +29,7 @@ class Batch(NamedTuple):
         grouped: how many rows, from the first on, come in groups.
         labels: only the supervised upper bound looks.
         proposed: the cluster proposed for each row, of all processes like the labels.
+        answers: what was observed of each group, of all processes too.
     """
 
     anchor: Tensor
@@ -38,6 +39,7 @@ class Batch(NamedTuple):
     grouped: int = 0
     labels: Tensor | None = None
     proposed: Tensor | None = None
+    answers: Tensor | None = None
 
 
 class Result(NamedTuple):
@@ -89,6 +91,7 @@ class JointPass(nn.Module):
                 batch.grouped * self.processes.size,
                 batch.labels,
                 batch.proposed,
+                batch.answers,
             )
             terms |= {name: term(seen, carried.get(name)) for name, term in now.terms.items()}
             with torch.no_grad():
@@ -123,6 +126,7 @@ def make_batch(
     grouped: int = 0,
     labels: Tensor | None = None,
     proposed: Tensor | None = None,
+    answers: Tensor | None = None,
 ) -> tuple[Batch, Carried]:
     """Everything the pass needs, and what the density carries on."""
     looks: dict[str, Tensor] = {}
@@ -130,10 +134,16 @@ def make_batch(
     composed = stage.walk is not None and stage.walk.composed
     if "view" in stage.looks:
         assert stage.view is not None
-        looks["view"] = stage.view(walked if composed and walked is not None else x, streams["view"])
-        if stage.view.both:
-            anchor = stage.view(x, streams["view"])
+        view = stage.view.at(progress)
+        looks["view"] = view(walked if composed and walked is not None else x, streams["view"])
+        if view.both:
+            anchor = view(x, streams["view"])
     if walked is not None and not composed:
         looks["walk"] = walked
+    for name in sorted(look for look in stage.looks if look not in ("view", "walk")):  # further views, on their own
+        assert stage.view is not None
+        looks[name] = stage.view(x, streams["view"])
+    if stage.density.sees_augmented and stage.density_weights and stage.view is not None:
+        x = stage.view.without_noise(x, streams["augmented"])
     draw, carried = stage.density.draw(model, x, anchor, stage.density_weights, carried, streams)
-    return Batch(anchor, looks, draw, progress, grouped, labels, proposed), carried
+    return Batch(anchor, looks, draw, progress, grouped, labels, proposed, answers), carried

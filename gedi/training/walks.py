@@ -72,11 +72,10 @@ class Walks:
             return ends if walk.composed or stage.view is None else stage.view(ends, streams["walk"])
         # of many points each comes once at most, and most never: then each is walked when its turn comes
         if walk.every_step or visits_once:
-            return walk(self._energy(stage), x, streams["walk"])
+            return self._walked(stage, x, streams["walk"])
         if self.ends is None or (walk.refresh and iteration % walk.refresh == 0):
             share = self.train[self.processes.rank :: self.processes.size]
-            energy, generator = self._energy(stage), streams["walk"]
-            ends = torch.cat([walk(energy, part, generator) for part in chunks(share, _WALKED)])
+            ends = torch.cat([self._walked(stage, part, streams["walk"]) for part in chunks(share, _WALKED)])
             self.ends = self.processes.whole(ends, len(self.train))
         return self.ends[own]
 
@@ -95,6 +94,17 @@ class Walks:
     def _freeze(self) -> Model:
         with gathered(self.module):
             return self.density.frozen(self.module.model)
+
+    def _walked(self, stage: Stage, x: Tensor, generator: torch.Generator) -> Tensor:
+        """The ends for points, some of which may stay where they are."""
+        assert stage.walk is not None
+        if stage.walk.share == 1:
+            return stage.walk(self._energy(stage), x, generator)
+        order = torch.randperm(len(x), generator=generator, device=generator.device).to(x.device)
+        chosen, ends = order[: round(stage.walk.share * len(x))], x.clone()
+        if len(chosen):
+            ends[chosen] = stage.walk(self._energy(stage), x[chosen], generator)
+        return ends
 
     def _energy(self, stage: Stage) -> EnergyFn:
         assert stage.walk is not None

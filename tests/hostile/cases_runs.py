@@ -41,7 +41,7 @@ def finished() -> Path:
 @functools.cache
 def finished_on_images() -> Path:
     """A finished run on images, made once."""
-    return _run("digits", TINY_IMAGES)
+    return _run("digits-energy", TINY_IMAGES)
 
 
 def _run(name: str, settings: list[str]) -> Path:

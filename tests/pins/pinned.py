@@ -125,15 +125,17 @@ def literal(folder: Path) -> str:
 
 
 def digits(folder: Path) -> str:
-    return trained("digits", *CONVOLUTIONS)
+    return trained("digits-energy", *CONVOLUTIONS)
 
 
 def digits_walked(folder: Path) -> str:
-    return trained("digits", *CONVOLUTIONS, "walk.composed=true", "walk.refresh=1", "walk.relax=2", "walk.steps=2")
+    return trained(
+        "digits-energy", *CONVOLUTIONS, "walk.composed=true", "walk.refresh=1", "walk.relax=2", "walk.steps=2"
+    )
 
 
 def digits_barlow(folder: Path) -> str:
-    return trained("digits", *CONVOLUTIONS, "method=barlow")
+    return trained("digits-energy", *CONVOLUTIONS, "method=barlow")
 
 
 def digits_addition_with_alignment(folder: Path) -> str:
@@ -153,7 +155,7 @@ def logic_alone(folder: Path) -> str:
 
 def mnist_with_merging(folder: Path) -> str:
     source = ["data.name=images", f"data.path={images(folder, 1, 28)}"]
-    return trained("mnist", *CONVOLUTIONS, *source, "model.finer=20")
+    return trained("mnist-energy", *CONVOLUTIONS, *source, "model.finer=20")
 
 
 def cifar10_paper_steps(folder: Path) -> str:

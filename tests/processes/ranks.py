@@ -26,7 +26,8 @@ DENSITY = ("generative", "denoising", "penalty")
 WALKS = {"swapped_walk": "swapped", "agreement_walk": "agreement"}
 TERMS = (
     *DENSITY, "negative_free", "swapped", "swapped_walk", "agreement", "agreement_walk", "balance", "finer", "barlow",
-    "contrastive", "constraint", "supervised", "proposed",
+    "contrastive", "constraint", "supervised", "proposed", "nt_xent", "cpc", "proto_cpc", "k_shot", "deep_cluster",
+    "uniformity", "vicreg", "w_mse", "mec", "cor_info_max",
 )  # fmt: skip
 
 
@@ -66,6 +67,7 @@ def whole_batch(second):
     noised = torch.cat([x, x]) + 0.05 * torch.cat([noise, -noise])
     labels = torch.randint(0, 3, (n,), generator=g)
     looks = {"view": x + 0.1 * noise_view, "walk": x + 0.2 * walk}
+    looks |= {f"view{i}": x + 0.1 * torch.randn(n, 2, generator=g, dtype=torch.float64) for i in (2, 3)}
     apart = {"samples": negatives, "noised": noised, "noise": torch.cat([noise, -noise])}
     return Batch(x, looks, drawn(x, apart, second), 0.9, GROUPS * SIZE, labels, labels.flip(0))
 
@@ -94,11 +96,12 @@ def part_of(batch, p):
 
 
 def gradients_of_terms(network, model, stage, batch):
-    """Value and gradient of every term, and of their sum, as a step would make them."""
-    found = {}
+    """Value and gradient of every term, and of their sum, as the step after a first one would make them."""
+    found, begun = {}, {name: term.begin() for name, term in stage.terms.items()}
+    carried = network(batch, lambda: (stage, begun), False).carried
     for name in (*TERMS, "sum"):
         model.zero_grad()
-        values = network(batch, lambda: (stage, {}), False).terms
+        values = network(batch, lambda: (stage, carried), False).terms
         value = sum(values[term] for term in TERMS) if name == "sum" else values[name]
         value.backward()
         gradients = {p: None if x.grad is None else whole(x.grad).clone() for p, x in model.named_parameters()}
@@ -137,35 +140,51 @@ def collectives(rank, size, place):
     finish({"outcome": outcome}, rank, place)
 
 
-def denoiser_stage(p):
-    """A stage that trains a denoiser alone, and a network that has one, stirred."""
-    changes = ["density={kind: denoiser, features: 2}", "stage2.density=null", "stage2.iterations=0"]
-    config = parse(override(preset("moons"), [*changes, "stage1.density={denoising: 1, generative: null}"]))
+#: Densities that learn from points alone, small.
+ALONE = {
+    "denoiser": "{kind: denoiser, features: 2}",
+    "flow": "{kind: flow, hidden: [5], transforms: 1}",
+    "autoregressive": "{kind: autoregressive, hidden: [5], transforms: 1}",
+    "vae": "{kind: vae, width: 4, code: 2}",
+    "vae, own encoder": "{kind: vae, width: 4, code: 2, own_encoder: true}",
+}
+
+
+def density_stage(name, p):
+    """A stage that trains a density alone, and a network that has one, stirred."""
+    changes = [f"density={ALONE[name]}", "stage2.density=null", "stage2.iterations=0"]
+    config = parse(override(preset("moons"), changes))
     (stage,) = build_stages(config, config.density.bind(Place(BOX, BOX, p)), context_of(config, 2, None))
     model = build_model(config, (2,), 2, Streams(0)).double()
+    g = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        model.density.body.last.weight.normal_(generator=torch.Generator().manual_seed(1))
+        for weight in model.density.parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=g, dtype=torch.float64))
     return stage, model
 
 
-def denoiser_gradient(network, model, stage, rows):
+def density_gradient(network, model, stage, rows):
     """Value and gradients of the term, for some rows of one batch."""
     x = torch.randn(12, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    (term,) = stage.density_weights
     draw, _ = stage.density.draw(model, x, x, stage.density_weights, None, Streams(0))
-    mine = draw._replace(apart={name: part[rows] for name, part in draw.apart.items()})
-    value = network(Batch(x[rows], {}, mine, 0.5), lambda: (stage, {}), False).terms["denoising"]
+    apart = {name: part[rows] for name, part in draw.apart.items()}
+    mine = draw._replace(apart=apart, encoded=[part[rows] for part in draw.encoded])
+    value = network(Batch(x[rows], {}, mine, 0.5), lambda: (stage, {}), False).terms[term]
     value.backward()
     gradients = {name: whole(p.grad).clone() for name, p in model.density.named_parameters()}
     return {"value": value.detach(), "gradients": gradients}
 
 
-def compare_denoiser(rank, size, place, strategy):
+def compare_densities(rank, size, place, strategy):
     p = start(rank, size, place)
-    stage, model = denoiser_stage(p)
-    joint = JointPass(model, p)
-    if strategy == "ddp":
-        network = DistributedDataParallel(joint, find_unused_parameters=True, broadcast_buffers=False)
-    else:
-        network = fully_shard(joint, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
-    found = denoiser_gradient(network, model, stage, slice(6 * rank, 6 * rank + 6))
+    found = {}
+    for name in ALONE:
+        stage, model = density_stage(name, p)
+        joint = JointPass(model, p)
+        if strategy == "ddp":
+            network = DistributedDataParallel(joint, find_unused_parameters=True, broadcast_buffers=False)
+        else:
+            network = fully_shard(joint, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
+        found[name] = density_gradient(network, model, stage, slice(6 * rank, 6 * rank + 6))
     finish(found, rank, place)

@@ -53,11 +53,13 @@ def test_every_kind_of_term_is_compared():
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_a_denoiser_learns_from_the_points_of_all(two, strategy):
-    stage, model = ranks.denoiser_stage(Processes())
-    alone = ranks.denoiser_gradient(JointPass(model), model, stage, slice(None))
-    for one in two(ranks.compare_denoiser, strategy):
-        torch.testing.assert_close(one["value"], alone["value"], rtol=1e-10, atol=1e-10)
-        for name, expected in alone["gradients"].items():
-            torch.testing.assert_close(one["gradients"][name], expected, rtol=1e-8, atol=1e-8)
-    assert max(x.abs().max() for x in alone["gradients"].values()) > 1e-3
+def test_a_density_learns_from_the_points_of_all(two, strategy):
+    both = two(ranks.compare_densities, strategy)
+    for density in ranks.ALONE:
+        stage, model = ranks.density_stage(density, Processes())
+        alone = ranks.density_gradient(JointPass(model), model, stage, slice(None))
+        for one in both:
+            torch.testing.assert_close(one[density]["value"], alone["value"], rtol=1e-10, atol=1e-10)
+            for name, expected in alone["gradients"].items():
+                torch.testing.assert_close(one[density]["gradients"][name], expected, rtol=1e-8, atol=1e-8)
+        assert max(x.abs().max() for x in alone["gradients"].values()) > 1e-3

@@ -30,7 +30,7 @@ TINY = [
 
 
 IMAGES = [
-    *("digits", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8", "guard.every=10"),
+    *("digits-energy", "model.width=4", "model.latent=8", "model.projector=8", "model.embedding=8", "guard.every=10"),
     *("stage1.iterations=40", "stage1.batch_size=8", "stage2.iterations=40", "stage2.batch_size=32"),
     *("density.buffer=64", "density.chains=8", "density.steps=2", "log_every=10"),
 ]

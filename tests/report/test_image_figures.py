@@ -181,6 +181,11 @@ def test_a_comparison_is_three_grids_side_by_side(path):
     assert red[0][0] == green[0][0] == blue[0][0]  # as high as one another
 
 
+def test_without_persistent_chains_a_comparison_is_two_grids(path):
+    sample_comparison(plain(RED, RED, RED), plain(GREEN), None, path, columns=2, low=0, high=1)
+    assert (len(places(path, RED)), len(places(path, GREEN)), len(places(path, BLUE))) == (3, 1, 0)
+
+
 def test_energies_are_drawn_on_one_axis_the_denser_to_the_right(path):
     energies = {"data": torch.randn(3000), "far": torch.randn(500) * 0.3 + 6}
     assert energy_histogram(energies, path, {"far": 0.99}, title="both") == path

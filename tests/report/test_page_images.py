@@ -39,7 +39,7 @@ def _short_chains(monkeypatch):
 
 @pytest.fixture
 def finish(tmp_path):
-    def run(*settings, base="mnist"):
+    def run(*settings, base="mnist-energy"):
         directory = RunDirectory.create(tmp_path / "run")
         execute(prepare(parse(override(preset(base), [*TINY, *settings]))), directory)
         return directory
@@ -84,6 +84,16 @@ def test_the_page_has_clusters_samples_walks_and_training(finish):
     evaluate_run(run, parts=["ood"], against=["noise"], limit=50)
     _, drawn = check_page(run)
     assert drawn == set(TITLES)
+
+
+def test_the_page_of_a_default_recipe_has_its_samples_its_walks_and_how_wide_they_are(tmp_path):
+    run = RunDirectory.create(tmp_path / "run")
+    small = [word for word in TINY if not word.startswith("density.")]
+    execute(prepare(parse(override(preset("digits"), [*small, *of_digits("density.features=4")]))), run)
+    page, drawn = check_page(run)
+    assert drawn == set(WRITTEN)
+    assert {"walk_width", "walk_steps", "walk_reach", "fresh_energy_gap"} <= run.results()["metrics"].keys()
+    assert "as the density chose it; no labels" in page
 
 
 def test_images_without_labels_are_put_together_and_nothing_is_framed(finish, tmp_path, monkeypatch):

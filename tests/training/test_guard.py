@@ -76,10 +76,10 @@ def test_a_run_in_which_it_does_not_step_in_is_the_same_bit_for_bit(method):
     assert on.trainer.guard.good["iteration"] == 30
 
 
-@pytest.mark.parametrize("name", ["digits-addition", "digits"])
+@pytest.mark.parametrize("name", ["digits-addition", "digits-energy"])
 def test_recipes_on_images_raise_no_alarm(name):
     small = ["model.width=4", "stage2.batch_size=60"]
-    if name == "digits":
+    if name == "digits-energy":
         small += ["stage1.iterations=40", "data.limit=200", "model.finer=20", "density.steps=3", "density.buffer=500"]
     else:
         small += ["data.triplets=60", "stage2.moves.align.restarts=4"]

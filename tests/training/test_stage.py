@@ -10,7 +10,7 @@ from gedi.objectives.swapped import perfect_cluster_loss
 from gedi.presets import preset
 from gedi.sampling import Box
 from gedi.training import Optimiser
-from gedi.training.stage import radial_energy
+from gedi.training.stage import View, radial_energy
 
 BOX = Box(-torch.ones(2), torch.ones(2))
 
@@ -71,3 +71,13 @@ def test_the_control_of_a_walk_has_minus_x_for_its_score():
     x = torch.randn(5, 2, 3, requires_grad=True)
     (gradient,) = torch.autograd.grad(radial_energy(x).sum(), x)
     torch.testing.assert_close(-gradient, -x)
+
+
+def test_a_view_is_noise_alone_before_its_start(seeded):
+    view = View(0.5, lambda x, generator: x + 100, both=True, start=0.4)
+    x = torch.zeros(50, 2)
+    early, late = (view.at(progress)(x, seeded(0)) for progress in (0.39, 0.4))
+    torch.testing.assert_close(late - 100, early, rtol=0, atol=1e-4)
+    assert early.std() == pytest.approx(0.5, rel=0.2)
+    assert view.at(0.0).both
+    assert view.at(0.9) is view
