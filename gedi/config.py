@@ -458,10 +458,12 @@ def override(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[st
         if key == "walk" and isinstance(value, str):
             key = "walk.energy"  # walk=radial, as the tables call the control
         _allow_what_is_typed(key.split("."), value)
-        before = changed.get("density")
-        if key == "density.kind" and isinstance(before, Mapping) and before.get("kind", EnergyDensity.kind) != value:
-            changed = _with_density(changed, str(value))
-        changed = merge(changed, renamed(_nest(key.split("."), value)))
+        assigned = _nest(key.split("."), value)
+        before, after = changed.get("density"), assigned.get("density")
+        kind = after.get("kind") if isinstance(after, Mapping) else None
+        if kind is not None and isinstance(before, Mapping) and before.get("kind", EnergyDensity.kind) != kind:
+            changed = _with_density(changed, str(kind))
+        changed = merge(changed, renamed(assigned))
     return changed
 
 
