@@ -1,6 +1,6 @@
 """Symbols merged from finer clusters: a global step that gradients cannot make."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,11 +22,17 @@ _TRACE = 1e-12
 
 
 class Merge(Move):
-    """Merges the clusters from finer ones, at the given moments."""
+    """Merges the clusters from finer ones, at the given moments, and finds out how many points each of them has."""
 
-    balance: Amount = 4.0  # weight of the balance in the loss that decides
+    shares: Literal["found", "equal"] = "found"  # of the clusters, for the terms that share the points out
+    balance: Amount = 4.0  # weight of the balance in the loss that decides, where shares are equal
 
     kind: ClassVar[str] = "merge"
+
+    @property
+    def finds_shares(self) -> bool:
+        """It does, unless equal ones are asked for."""
+        return self.shares == "found"
 
     def bind(self, context: Context) -> "Merge":
         """Refused where there is nothing to merge from."""
@@ -39,13 +45,13 @@ class Merge(Move):
     ) -> Proposal:
         """See :func:`merge_prototypes`."""
         some = points[some_of(len(points), generator)]
-        return merge_prototypes(model, some, look, generator, self.balance)
+        return merge_prototypes(model, some, look, generator, None if self.finds_shares else self.balance)
 
 
 @torch.no_grad()
 @full_precision
 def merge_prototypes(
-    model: Model, points: Tensor, augment: Augment, generator: torch.Generator, balance: float = 4.0
+    model: Model, points: Tensor, augment: Augment, generator: torch.Generator, balance: float | None = None
 ) -> Proposal:
     r"""Prototypes whose clusters are the groups of finer clusters that views confuse with one another.
 
@@ -55,14 +61,17 @@ def merge_prototypes(
     Two finer clusters that one point falls into, seen through two augmentations a and b, are parts of one thing.
     Few well separated groups of such clusters are found by normalised cuts of C, all clusters at once; descent on
     a few prototypes gets stuck where two things share one prototype and another is split. The old prototypes stay
-    unless the cluster loss (agreement of two looks and the balance of clusters) drops.
+    unless the cluster loss drops: agreement of two looks less the entropy of the clusters' shares, so that what counts
+    is what one look says of the other; where shares are to be equal, agreement and balance. The first has no prior on
+    the shares, which come with the proposal; see :func:`found_shares`.
 
     Args:
         model: with ``finer`` prototypes.
         points: (n, *shape), n in the thousands.
         augment: one augmented look at points.
         generator: the stream of looks.
-        balance: weight of the balance term in the loss that decides.
+        balance: weight of the balance term in the loss that decides, for clusters of equal shares; None finds out
+            how many points each has.
 
     Source: the cut is that of Shi & Malik 2000 (spectral clustering by scikit-learn).
     """
@@ -92,9 +101,38 @@ def merge_prototypes(
     def loss(prototypes: Tensor) -> float:
         unit = F.normalize(prototypes, dim=1)
         logits = [look @ unit.t() / temperature for look in looks[:2]]
-        return float(losses.agreement(*logits) + balance * losses.balance(torch.cat(logits)))
+        agreed, both = losses.agreement(*logits), torch.cat(logits)
+        if balance is not None:
+            return float(agreed + balance * losses.balance(both))
+        return float(agreed - torch.special.entr(both.softmax(dim=1).mean(dim=0)).sum())
 
-    return Proposal("cluster", merged, None, loss(weight), loss(merged))
+    masses = torch.zeros(clusters).to(together).index_add(0, group, together.sum(dim=0))
+    shares = None if balance is not None else found_shares(masses / masses.sum(), len(affinity)).log()
+    return Proposal("cluster", merged, None, loss(weight), loss(merged), shares)
+
+
+def found_shares(masses: Tensor, finer: int) -> Tensor:
+    r"""The clusters' shares, from how much of the finer clusters' mass fell to each: (c,).
+
+    .. math:: \pi_y = \frac1c + \max\Big(0, 1 - \frac{1}{f^2 v}\Big) \Big(m_y - \frac1c\Big), \qquad
+              v = \frac1c \sum_y \Big(m_y - \frac1c\Big)^2
+
+    Points are counted in whole finer clusters, so that a mass m is known to about one of them, 1/f. Masses that differ
+    by no more are equal ones; the more they differ, the nearer the shares come to them.
+
+    Source: shrinkage as by James and Stein, "Estimation with quadratic loss", 1961.
+
+    Example:
+        >>> found_shares(torch.tensor([0.26, 0.24, 0.24, 0.26]), finer=20)  # no more than chance
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+        >>> found_shares(torch.tensor([0.7, 0.1, 0.1, 0.1]), finer=20)
+        tensor([0.6833, 0.1056, 0.1056, 0.1056])
+    """
+    away = masses - 1 / len(masses)
+    spread = away.square().mean()
+    kept = (1 - 1 / (finer**2 * spread)).clamp_min(0) if spread > 0 else spread
+    shares: Tensor = 1 / len(masses) + kept * away
+    return shares.clamp_min(1 / (2 * finer * len(masses)))  # a share of none could never come back
 
 
 def some_of(n: int, generator: torch.Generator) -> Tensor:

@@ -24,6 +24,7 @@ class Proposal(NamedTuple):
         prototypes: (c, d).
         permutation: (c,) if they are a renaming of the old ones, else None.
         before, after: the loss of the old and of the new ones.
+        log_shares: (c,), how many points the new clusters have, where the move knows.
     """
 
     loss: str
@@ -31,11 +32,13 @@ class Proposal(NamedTuple):
     permutation: Tensor | None
     before: float
     after: float
+    log_shares: Tensor | None = None
 
     def to(self, device: torch.device | str) -> "Proposal":
         """The same on a device."""
         order = None if self.permutation is None else self.permutation.to(device)
-        return self._replace(prototypes=self.prototypes.to(device), permutation=order)
+        shares = None if self.log_shares is None else self.log_shares.to(device)
+        return self._replace(prototypes=self.prototypes.to(device), permutation=order, log_shares=shares)
 
     @property
     def improves(self) -> bool:
@@ -45,7 +48,8 @@ class Proposal(NamedTuple):
     def record(self) -> dict[str, Any]:
         """What the log keeps."""
         how = "kept" if not self.improves else "redrawn" if self.permutation is None else "renamed"
-        return {f"{self.loss}_before": self.before, f"{self.loss}_after": self.after, "prototypes": how}
+        shares = {} if self.log_shares is None else {"shares": [round(s, 4) for s in self.log_shares.exp().tolist()]}
+        return {f"{self.loss}_before": self.before, f"{self.loss}_after": self.after, "prototypes": how, **shares}
 
 
 class Move(Section):
@@ -66,6 +70,11 @@ class Move(Section):
         bound = self.model_copy()
         bound._context = context
         return bound
+
+    @property
+    def finds_shares(self) -> bool:
+        """Whether its proposals say how many points their clusters have."""
+        return False
 
     def due(self, iteration: int, iterations: int) -> bool:
         """Whether an iteration is at one of the moments, which are shares of the stage."""

@@ -41,6 +41,7 @@ class Context(NamedTuple):
         labelled: whether the training points have labels, which only the upper bound looks at.
         proposed: whether a clustering of the training points was proposed, to begin from.
         answers: what was observed of each group, where the constraint has several queries.
+        finds_shares: whether a move of the stage may find other shares.
     """
 
     clusters: int
@@ -52,6 +53,7 @@ class Context(NamedTuple):
     labelled: bool = False
     proposed: bool = False
     answers: Tensor | None = None
+    finds_shares: bool = False
 
 
 class Seen(NamedTuple):
@@ -134,4 +136,8 @@ class Objective(Section):
 
     def after(self, seen: Seen, carried: Carried) -> Carried:
         """Its state after a step; nothing of it has a gradient."""
+        return carried
+
+    def moved(self, carried: Carried, order: Tensor | None, log_shares: Tensor | None) -> Carried:
+        """Its state once a move has changed the prototypes: renamed them in an order, or drawn them with shares."""
         return carried

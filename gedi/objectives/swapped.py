@@ -7,11 +7,12 @@ from torch import Tensor
 
 from gedi import losses
 from gedi.errors import UserError
-from gedi.objectives.objective import Carried, Context, Look, Objective, Seen
+from gedi.objectives.objective import Carried, Context, Look, Seen
+from gedi.objectives.shared import SharesOut
 from gedi.settings import Positive, Share, Width
 
 
-class Swapped(Objective):
+class Swapped(SharesOut):
     """The cluster term of the data and one look.
 
     Sinkhorn's epsilon goes from ``epsilon_start`` to ``epsilon`` geometrically over the first ``anneal`` of the stage:
@@ -26,7 +27,6 @@ class Swapped(Objective):
 
     kind: ClassVar[str] = "swapped"
     shapes: ClassVar[Literal["clusters", "embedding"]] = "clusters"
-    shares_out: ClassVar[bool] = True
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -44,14 +44,14 @@ class Swapped(Objective):
 
     def __call__(self, seen: Seen, carried: Carried = None) -> Tensor:
         """The cluster term."""
-        logits, shares = seen.data.logits, self._context.log_shares
+        logits = seen.data.logits
         return losses.swapped_prediction(
             logits,
             seen.looks[self.look].logits,
             temperature=self._context.temperature,
             epsilon=self.epsilon_at(seen.progress),
             iterations=self.iterations,
-            log_prior=None if shares is None else shares.to(logits),
+            log_prior=self.log_shares(carried, logits),
         )
 
     def epsilon_at(self, progress: float) -> float:

@@ -233,7 +233,7 @@ class Trainer:
             with gathered(self.state.module):
                 found = self.processes.of_first(partial(_propose, self, move, stage))
             if found.improves:
-                self.state.replace_prototypes(found.to(self.fabric.device))
+                self.state.replace_prototypes(found.to(self.fabric.device), stage.terms)
             self.on_log(leg.record(self.state.iteration) | {"event": move.kind, **found.record()})
 
     def _next_batch(self, stage: Stage, progress: float) -> Batch:

@@ -1,6 +1,6 @@
 """All that training changes, in one object: copied, restored and saved without knowing what is in it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -8,6 +8,7 @@ from torch import Tensor
 from gedi.densities.density import Carried
 from gedi.moves.move import Proposal
 from gedi.nn import Model
+from gedi.objectives.objective import Objective
 from gedi.processes import Processes
 from gedi.training.sharding import like, load_model, load_optimiser, local, scatter, whole
 from gedi.training.step import JointPass
@@ -95,8 +96,8 @@ class State:
             self.average = []
 
     @torch.no_grad()
-    def replace_prototypes(self, found: Proposal) -> None:
-        """New prototypes, and all that is kept beside them."""
+    def replace_prototypes(self, found: Proposal, terms: Mapping[str, Objective]) -> None:
+        """New prototypes, and all that is kept beside them; what terms carry follows."""
         prototypes = self.model.prototypes.weight
         assert isinstance(prototypes, Tensor)
         new, order = found.prototypes, found.permutation
@@ -108,6 +109,8 @@ class State:
             if parameter is prototypes:
                 average.copy_(like(new if order is None else whole(average)[order], average))
         prototypes.copy_(like(new, prototypes))
+        for name, term in terms.items():
+            self.objectives[name] = term.moved(self.objectives.get(name), order, found.log_shares)
 
     def sizes(self) -> dict[str, Tensor]:
         """The size of all that must stay finite, by what it is."""

@@ -16,7 +16,7 @@ from gedi.config import override, parse
 from gedi.densities.none import NoDensity
 from gedi.errors import DivergenceError, UserError
 from gedi.fitting import prepare, train
-from gedi.moves.merge import Merge, merge_prototypes, some_of
+from gedi.moves.merge import Merge, found_shares, merge_prototypes, some_of
 from gedi.nn import Model, Prototypes
 from gedi.objectives.agreement import Agreement
 from gedi.objectives.finer import Finer
@@ -419,11 +419,57 @@ def test_without_finer_clusters_there_is_nothing_to_merge_from():
 
 def test_the_weight_of_the_balance_is_a_setting(g):
     points, _ = points_of()
-    move = Merge(balance=3.0).bind(CONTEXT)
+    move = Merge(shares="equal", balance=3.0).bind(CONTEXT)
     found = move.propose(model_with(MIXED), points, 0, within_the_group, g)
     again = torch.Generator().manual_seed(0)
     some = points[some_of(len(points), again)]
     assert found.after == merge_prototypes(model_with(MIXED), some, within_the_group, again, 3.0).after
+
+
+UNEQUAL = torch.tensor([0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2])  # the group of each finer cluster: 9, 2 and 1 of twelve
+
+
+def test_the_shares_of_the_groups_come_with_the_merging(g):
+    """Finer clusters have equal shares, so that a group has as many points as finer clusters."""
+    cluster = torch.arange(240) % FINER
+    points = CENTRES[cluster] + 0.05 * torch.randn(240, FINER, generator=g)
+    members = [(y == UNEQUAL).nonzero()[:, 0] for y in range(GROUPS)]
+
+    def within(x, generator):
+        groups = UNEQUAL[x.argmax(dim=1)].tolist()
+        chosen = [members[y][torch.randint(len(members[y]), (), generator=generator)] for y in groups]
+        return CENTRES[torch.stack(chosen)] + 0.05 * torch.randn(x.shape, generator=generator)
+
+    found = merge_prototypes(model_with(MIXED), points, within, g)
+    assert found.improves
+    shares = found.log_shares.exp()
+    away = torch.tensor([9, 2, 1]) / 12 - 1 / 3
+    kept = 1 - 1 / (12**2 * away.square().mean())
+    assert shares.sort(descending=True).values.tolist() == pytest.approx((1 / 3 + kept * away).tolist(), abs=0.01)
+    said = (F.normalize(points, dim=1) @ found.prototypes.t()).argmax(dim=1)
+    pairs = zip(said.tolist(), UNEQUAL[cluster].tolist(), strict=True)
+    assert len(set(pairs)) == GROUPS
+    assert shares[said[UNEQUAL[cluster] == 0][0]] == shares.max()  # the share is that of its own prototype
+    equal = merge_prototypes(model_with(MIXED), points, within, g, balance=4.0)
+    assert equal.log_shares is None
+
+
+def test_masses_that_differ_by_chance_are_equal_shares_and_others_nearly_kept():
+    masses = torch.tensor([0.24, 0.26, 0.25, 0.25])
+    assert torch.equal(found_shares(masses, finer=12), torch.full((4,), 0.25))
+    one = torch.tensor([0.97, 0.01, 0.01, 0.01])
+    torch.testing.assert_close(found_shares(one, finer=1000), one, rtol=1e-3, atol=1e-4)
+    assert (found_shares(torch.tensor([1.0, 0.0, 0.0]), finer=50) > 0).all()
+
+
+def test_equal_shares_where_they_are_asked_for_and_found_ones_without_a_rule_else():
+    def shares(*settings):
+        prepared = prepare(parse(override(preset("digits-energy"), [*SMALL, *settings])))
+        return prepared.trainer.course.legs[-1].stage.terms["balance"].begin()
+
+    assert shares().exp().tolist() == pytest.approx([0.1] * 10)
+    assert shares("stage2.moves.merge.shares=equal") is None
+    assert shares("stage2.moves.merge.moments=[]") is None
 
 
 SMALL = [

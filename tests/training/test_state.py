@@ -7,6 +7,9 @@ import torch
 
 from gedi.moves.move import Proposal
 from gedi.nn import MLP, EnergyHead, Model, Projector, Prototypes
+from gedi.objectives.agreement import Agreement
+from gedi.objectives.balance import Balance
+from gedi.objectives.objective import Context
 from gedi.processes import Processes
 from gedi.training.state import State
 from gedi.training.step import JointPass
@@ -272,12 +275,35 @@ def test_new_prototypes_take_moments_and_average_with_them(order):
     place = [p is weight for p in state.model.parameters()].index(True)
     moments = {name: x.clone() for name, x in state.optimizer.state[weight].items()}
     average, new = state.average[place].clone(), torch.randn(2, 4)
-    state.replace_prototypes(Proposal("x", new, order, 1.0, 0.0))
+    state.replace_prototypes(Proposal("x", new, order, 1.0, 0.0), {})
     assert torch.equal(weight, new)
     assert torch.equal(state.average[place], new if order is None else average[order])
     for name in ("exp_avg", "exp_avg_sq"):
         expected = torch.zeros(2, 4) if order is None else moments[name][order]
         assert torch.equal(state.optimizer.state[weight][name], expected)
+
+
+SHARES = torch.tensor([0.3, 0.7]).log()
+
+
+@pytest.mark.parametrize(
+    ("order", "found", "expected"),
+    [
+        (None, SHARES, [0.3, 0.7]),  # a move that knows
+        (torch.tensor([1, 0]), None, [0.2, 0.8]),  # renamed: each keeps what it had
+        (None, None, [0.5, 0.5]),  # drawn anew, and nobody knows
+    ],
+)
+def test_the_shares_of_new_prototypes_reach_the_terms_that_share_points_out(order, found, expected):
+    state = state_of(steps=1)
+    context = Context(2, 4, 0.1, finer=4, finds_shares=True)
+    terms = {"balance": Balance(weight=1.0).bind(context), "agreement": Agreement(weight=1.0).bind(context)}
+    state.begin({name: term.begin() for name, term in terms.items()}, averaged=False)
+    assert state.objectives["balance"].exp().tolist() == pytest.approx([0.5, 0.5])
+    state.objectives["balance"] = torch.tensor([0.8, 0.2]).log()
+    state.replace_prototypes(Proposal("x", torch.randn(2, 4), order, 1.0, 0.0, found), terms)
+    assert state.objectives["balance"].exp().tolist() == pytest.approx(expected)
+    assert state.objectives["agreement"] is None
 
 
 def test_a_copy_is_joined_as_a_state_is():
