@@ -146,7 +146,6 @@ LAPTOP: dict[str, dict[str, Any]] = {
         {
             "data": {"name": "fashion-mnist"},
             "augment": {"rotation": 5.0, "flip": True},
-            "stage2": {"iterations": 2000},
         },
     ),
     "digits": DIGITS,
