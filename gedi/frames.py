@@ -132,10 +132,11 @@ def as_frame(given: Any) -> Any | None:
 
 def with_text_names(given: Any) -> Any:
     """A frame whose columns are called by text: 0 becomes "0", as pandas numbers columns without names."""
-    columns = getattr(given, "columns", None)
-    if columns is None or not hasattr(given, "set_axis") or all(isinstance(name, str) for name in columns):
+    if not (hasattr(given, "set_axis") and hasattr(given, "columns")):  # of pandas alone
         return given
-    return given.set_axis([str(name) for name in columns], axis=1)
+    if all(isinstance(name, str) for name in given.columns):
+        return given
+    return given.set_axis([str(name) for name in given.columns], axis=1)
 
 
 def kind_of_frame(frame: Any) -> str:
