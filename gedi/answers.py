@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,10 +13,11 @@ from gedi.given import points_given
 if TYPE_CHECKING:
     from gedi.fitted import Fitted
 
+_LEAST = 1e-3  # of a log density: points that differ by less are equally usual
 _ROWS = 2**16  # asked about at a time: what is memory-mapped is not read as a whole
 
 
-class Answers:
+class Answers(TransformerMixin):  # type: ignore[misc]  # set_output wraps what a transformer's own class defines
     """Clusters, embeddings, densities, samples and walks of a fitted :class:`gedi.GEDI`."""
 
     fitted_: "Fitted"
@@ -64,7 +66,7 @@ class Answers:
 
     def strangeness(self, log_density: np.ndarray) -> np.ndarray:
         """Outlier scores by log densities that are known already, (n,)."""
-        apart = max(self.median_ - self.offset_, float(np.finfo(np.float32).tiny))
+        apart = max(self.median_ - self.offset_, _LEAST)
         strange: np.ndarray = (self.median_ - log_density) / apart
         return strange
 
@@ -101,4 +103,6 @@ def seed_of(random_state: Any) -> int:
     """A seed: the number given, or one drawn."""
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
     return int(check_random_state(random_state).randint(2**31 - 1))

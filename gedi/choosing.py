@@ -48,6 +48,8 @@ def settings_for(
             'n_clusters="auto" counts clusters by the graph of a table\'s rows, and these are images: give a number, '
             'or cluster features of them (encoder="timm:...")'
         )
+    if isinstance(clusters, int) and clusters >= max(n, 2):
+        raise UserError(f"the number of clusters must be fewer than the {n} points, got {clusters}")
     if len(shape) != 1:
         chosen = merge(chosen, {"data": {"name": "images"}})
     if chosen.get("model", {}).get("finer") and isinstance(clusters, int):

@@ -72,7 +72,8 @@ def estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | Non
 def _estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
     config = config_of(estimator, points, seed)
     if points.ndim == 2:
-        names = [f"column {i}" for i in range(points.shape[1])]
+        called = range(points.shape[1]) if estimator.columns_ is None else map(repr, estimator.columns_.names)
+        names = [f"column {name}" for name in called]
         estimator.notes_ += check_columns(list(points.T), names, "row {}".format, "X")
     data = dataset_of(points, config, estimator.constraint, None if before is None else before.inputs)
     prepared = prepare(
@@ -123,10 +124,10 @@ def _check(estimator: Any) -> None:
         raise UserError(
             f'encoder must be "auto", "identity", a name such as "timm:resnet18" or a torch.nn.Module, got {encoder!r}'
         )
-    for name in ("iterations", "n_init", "batch_size"):
+    for name, least in (("iterations", 1), ("n_init", 1), ("batch_size", 2)):  # one point has no spread
         value = getattr(estimator, name)
-        if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1):
-            raise UserError(f"{name} must be a whole number from 1 on, or None, got {value!r}")
+        if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least):
+            raise UserError(f"{name} must be a whole number from {least} on, or None, got {value!r}")
     if estimator.max_time is not None and not (
         isinstance(estimator.max_time, int | float) and 0 < estimator.max_time < np.inf
     ):

@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gedi.answers import Answers, seed_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gedi.fitted import Fitted
 
 
-class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters, embeddings and a density of one's own data, learnt together and without labels.
 
     Rows (n, d) of an array, a frame or a tensor, or images (n, channels, height, width) as bytes or in [0, 1]. Scaling

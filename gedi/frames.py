@@ -65,6 +65,11 @@ class FrameColumns:
         """
         return cls(tuple(_column(frame[name], name, missing) for name in frame.columns))
 
+    @property
+    def names(self) -> list[str]:
+        """What each column of numbers is called; those of a category by the name of theirs."""
+        return [column.name for column in self.columns for _ in range(column.width)]
+
     def notes(self, frame: Any) -> list[str]:
         """What is done to columns of a frame that are no plain numbers, in words."""
         said = []
@@ -109,13 +114,29 @@ class FrameColumns:
 
 def as_frame(given: Any) -> Any | None:
     """What is given as a frame with names for columns; None if it is no frame."""
-    frame = nw.from_native(given, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return None
-    names = [str(name) for name in frame.columns]
+    try:
+        frame = nw.from_native(given, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise UserError("a frame must hold its rows, but this one is lazy; give what its collect() makes")
+        if not isinstance(frame, nw.DataFrame):
+            return None
+        names = [str(name) for name in frame.columns]
+    except nw.exceptions.DuplicateError:
+        names = ["", ""]
     if len(set(names)) < len(names):
         raise UserError("columns of a frame must have different names, but some are called alike; rename them")
+    if not names:
+        raise UserError("a frame must have at least one column, got 0 feature(s)")
     return frame
+
+
+def with_text_names(given: Any) -> Any:
+    """A frame whose columns are called by text: 0 becomes "0", as pandas numbers columns without names."""
+    if not (hasattr(given, "set_axis") and hasattr(given, "columns")):  # of pandas alone
+        return given
+    if all(isinstance(name, str) for name in given.columns):
+        return given
+    return given.set_axis([str(name) for name in given.columns], axis=1)
 
 
 def kind_of_frame(frame: Any) -> str:

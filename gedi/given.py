@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from gedi.errors import UserError, unknown
-from gedi.frames import FrameColumns, Missing, as_frame, kind_of_frame
+from gedi.frames import FrameColumns, Missing, as_frame, kind_of_frame, with_text_names
+from gedi.refused import clearer, plain_array
 
 FEWEST = 4  # points that a clustering can be learnt from
 _CHANNELS = (1, 3)
@@ -23,7 +24,7 @@ def points_given(estimator: Any, X: Any, *, fitting: bool = False) -> np.ndarray
         X: an array, a frame, a tensor or a list.
         fitting: whether it is fitted now.
     """
-    X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
+    X = with_text_names(plain_array(X.detach().cpu().numpy() if hasattr(X, "detach") else X))
     if isinstance(estimator.encoder, str) and ":" in estimator.encoder:  # of a pretrained network
         from gedi.features import features_of
 
@@ -63,7 +64,11 @@ def _of_frame(estimator: Any, X: Any, frame: Any, fitting: bool) -> np.ndarray:
     if estimator.columns_ is None:  # fitted on an array
         return _of_array(estimator, X, fitting)
     fewest = FEWEST if fitting else 1
-    rows: np.ndarray = check_array(estimator.columns_.numbers(frame), ensure_min_samples=fewest, estimator=estimator)
+    numbers = estimator.columns_.numbers(frame)
+    try:
+        rows: np.ndarray = check_array(numbers, ensure_min_samples=fewest, estimator=estimator)
+    except ValueError as error:
+        raise clearer(error, numbers, estimator.missing, estimator.columns_.names) from None
     return rows
 
 
@@ -72,14 +77,17 @@ def _of_array(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
     if columns is not None and any(column.words is not None for column in columns.columns):
         raise UserError("a frame with words was fitted: give a frame with the same columns, got no frame")
     fills = estimator.missing == "fill"
-    rows: np.ndarray = validate_data(
-        estimator,
-        X,
-        reset=fitting,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan" if fills else True,
-        ensure_min_samples=FEWEST if fitting else 1,
-    )
+    try:
+        rows: np.ndarray = validate_data(
+            estimator,
+            X,
+            reset=fitting,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if fills else True,
+            ensure_min_samples=FEWEST if fitting else 1,
+        )
+    except ValueError as error:
+        raise clearer(error, X, estimator.missing) from None
     return _filled(estimator, rows, fitting) if fills else rows
 
 

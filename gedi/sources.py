@@ -81,6 +81,8 @@ def image_dataset(config: Config, images: ImageSet, streams: Streams) -> Dataset
         stored = stored[chosen]
         labels = None if labels is None else labels[chosen]
         source = f"{source}; {d.limit} of its training images"
+    if not len(images.test):
+        raise UserError(f"{source}: at least 5 images are needed, of which a fifth is kept to judge by")
     pixels = pixels_of(d)
     return Dataset(
         images.name,
@@ -89,6 +91,7 @@ def image_dataset(config: Config, images: ImageSet, streams: Streams) -> Dataset
         labels,
         images.test_labels,
         source=source,
+        notes=(source,) if d.name == "images" else (),
         inputs=pixels,
     )
 

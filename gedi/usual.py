@@ -1,5 +1,7 @@
 """How usual points are by a density, as if they had not been learnt from: what strange points are told by."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +11,7 @@ from gedi.data import chunks, spread
 from gedi.densities.kernel import KernelPoints
 from gedi.fitted import Fitted, as_points
 from gedi.graph.bumps import log_bumps, squared_distances
+from gedi.types import Points
 
 _ENOUGH = 1000  # points, for quantiles
 _AT_A_TIME = 250
@@ -24,11 +27,10 @@ def apart_log_density(fitted: Fitted, points: Any) -> Tensor:
         fitted: what was learnt.
         points: (n, *shape), as they were given.
     """
-    kernels = fitted.model.density
-    if not isinstance(kernels, KernelPoints):
+    apart = _bumps_apart(fitted)
+    if apart is None:
         return fitted.log_density(points)
-    given = as_points(points)
-    return _left_out(kernels, given, fitted) if len(kernels.points) > 1 else fitted.log_density(points)
+    return torch.cat([apart(fitted.inputs(part)) for part in chunks(as_points(points), _AT_A_TIME)])
 
 
 def usual_log_density(fitted: Fitted, points: Any) -> Tensor:
@@ -36,22 +38,35 @@ def usual_log_density(fitted: Fitted, points: Any) -> Tensor:
     return apart_log_density(fitted, points[spread(len(points), _ENOUGH).numpy()])
 
 
+@torch.no_grad()
+def usual_of_seen(fitted: Fitted, x: Points) -> Tensor:
+    """The same of training points as the network sees them: not all that was given can be had back from these."""
+    some = x[spread(len(x), _ENOUGH)]
+    ask = _bumps_apart(fitted) or partial(fitted.density.log_density, fitted.model)
+    return torch.cat([ask(part) for part in chunks(some, _AT_A_TIME)])
+
+
 def border(usual: Tensor, contamination: float) -> tuple[float, float]:
     """The log density that a share of the training points is below, and that of the median one."""
     return usual.quantile(contamination).item(), usual.median().item()
 
 
-def _left_out(kernels: KernelPoints, given: Tensor, fitted: Fitted) -> Tensor:
+def _bumps_apart(fitted: Fitted) -> Callable[[Tensor], Tensor] | None:
+    """What tells the log density of points as the network sees them without their own bumps; None where none stand."""
+    kernels = fitted.model.density
+    if not isinstance(kernels, KernelPoints) or len(kernels.points) < 2:
+        return None
     stood, centres = kernels.points.flatten(1).double(), kernels.centres.flatten(1).double()
     widths, middle = kernels.widths.double(), stood.mean(dim=0)
     stood, centres = stood - middle, centres - middle
     near = _SAME * stood.square().sum(dim=1).max()
-    found = []
-    for part in chunks(given, _AT_A_TIME):
-        x = fitted.inputs(part).flatten(1).double() - middle
+
+    def ask(x: Tensor) -> Tensor:
+        x = x.flatten(1).double() - middle
         nearest, number = squared_distances(x, stood).min(dim=1)
         logs = log_bumps(squared_distances(x, centres), widths, x.shape[1])
         own = nearest <= near
         logs[own.nonzero()[:, 0], number[own]] = -torch.inf
-        found.append(logs.logsumexp(dim=1))
-    return torch.cat(found).float()
+        return logs.logsumexp(dim=1).float()
+
+    return ask

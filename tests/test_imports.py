@@ -27,7 +27,7 @@ LAYERS = {
     # what every face stands on
     "fitted": 7, "in_memory": 7.2, "pacing": 7.2, "fitting": 7.5, "warm": 7.7, "usual": 7.7, "answers": 7.8,
     # faces
-    "frames": 0.5, "verdicts": 0.5, "features": 0.6, "given": 0.7, "choosing": 5,
+    "frames": 0.5, "verdicts": 0.5, "features": 0.6, "refused": 0.6, "given": 0.7, "choosing": 5,
     "directory": 8, "runs": 8.5, "threads": 8.5, "evaluating": 8.5, "report": 9, "completion": 9,
     "estimating": 9.5, "sharing": 9.5, "running": 9.5, "estimator": 9.7,
     "verbs": 10, "tables": 10, "bench": 10, "cli": 11, "__main__": 12,

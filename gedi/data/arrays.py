@@ -11,7 +11,7 @@ from gedi.data.labels import check_labels, number_labels
 from gedi.data.npy import check_file, mapped_array, read_arrays
 from gedi.data.streaming import count_rows
 from gedi.data.table import SUFFIXES, Table, Wishes, read_table
-from gedi.data.values import check_columns
+from gedi.data.values import check_columns, precision_of
 from gedi.errors import UserError
 
 
@@ -68,8 +68,9 @@ def load_points(
     if y is not None and y.shape == (len(x), 1):
         y = y[:, 0]
     labels = None if y is None else number_labels(check_labels(y, len(x), f"y of {path.name}"))
-    points = torch.tensor(np.asarray(x, dtype=np.float32))
-    return Table(points, labels, (*(f"{path.name}: {note}" for note in notes), *drawn))
+    points = torch.tensor(np.asarray(x, dtype=precision_of(list(flat.T)) if x.ndim == 2 else np.float32))
+    size = f"{path.name}: {len(x):,} rows, {flat.shape[1]} columns" + ("" if y is None else "; labels in y")
+    return Table(points, labels, (size, *(f"{path.name}: {note}" for note in notes), *drawn))
 
 
 def _some(n: int, limit: int, rng: np.random.Generator | None) -> np.ndarray:

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from gedi.data.images import ImageSet
 from gedi.errors import UserError
 
-_DECODER = 1  # a new number decodes everything again
+_DECODER = 2  # a new number decodes everything again
 
 
 def cached(

@@ -48,12 +48,17 @@ def header_of(file: IO[bytes], name: str) -> Header:
         raise _unreadable(name, error) from None
 
 
-def is_grey(file: Path, name: str) -> bool:
-    """Whether a whole image has no colours; ``name`` is for errors."""
+def kind_of(file: Path, name: str) -> tuple[bool, tuple[str, ...]]:
+    """Whether a whole image has no colours, and what of it will not be looked at; ``name`` is for errors."""
     try:
         with _opened(file) as picture:
+            lost = {
+                "transparency is dropped": picture.has_transparency_data,
+                "of moving pictures the first is taken": getattr(picture, "n_frames", 1) > 1,
+                "16 bits become 8": picture.mode in _DEEP,
+            }
             picture.verify()  # decoding alone does not miss the end of a PNG
-            return picture.mode in (*_GREY, *_DEEP)
+            return picture.mode in (*_GREY, *_DEEP), tuple(words for words, so in lost.items() if so)
     except Exception as error:
         raise _unreadable(name, error) from None
 

@@ -1,5 +1,6 @@
 """Images in a folder of one's own."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gedi.data.cache import cached
-from gedi.data.decode import check_side, is_grey, pixels_of
+from gedi.data.decode import check_side, kind_of, pixels_of
 from gedi.data.images import ImageSet
 from gedi.data.limits import check_size
 from gedi.data.split import fifth
@@ -76,7 +77,8 @@ def _decode(name: str, path: Path, train: list[Path], test: list[Path], side: in
     known = sorted(set(classes or ()))
     y = _numbers(classes, known, train)
     y_test = _numbers(_classes(path / "test", test), known, test) if test and classes else None
-    x = torch.from_numpy(_read([*train, *test], side))
+    pixels, lost = _read([*train, *test], side)
+    x = torch.from_numpy(pixels)
     if test:
         x, x_test = x[: len(train)], x[len(train) :]
     else:
@@ -84,7 +86,7 @@ def _decode(name: str, path: Path, train: list[Path], test: list[Path], side: in
         x, x_test = x[kept], x[held]
         y, y_test = (None, None) if y is None else (y[kept], y[held])
     how = "its own split" if test else "a fifth for the test"
-    source = f"folder {name}: {len(x):,} training and {len(x_test):,} test images, {how}"
+    source = "; ".join([f"folder {name}: {len(x):,} training and {len(x_test):,} test images, {how}", *lost])
     return ImageSet(name, x, y, x_test, y_test, False, source)
 
 
@@ -109,9 +111,14 @@ def _numbers(classes: list[str] | None, known: list[str], files: Sequence[Path])
     return torch.tensor([known.index(kind) for kind in classes])
 
 
-def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
-    """Images (n, c, h, w) uint8 of one size."""
-    channels = 1 if {is_grey(file, str(file)) for file in files} == {True} else 3  # every file is verified
+def _read(files: Sequence[Path], side: int | None) -> tuple[np.ndarray, list[str]]:
+    """Images (n, c, h, w) uint8 of one size, and in words what of them was not looked at."""
+    kinds = [kind_of(file, str(file)) for file in files]  # every file is verified
+    channels = 1 if all(grey for grey, _ in kinds) else 3
+    counted = Counter(words for _, lost in kinds for words in lost)
+    said = [f"{words} ({count:,} files)" for words, count in counted.items()]
+    if channels == 3 and (greys := sum(grey for grey, _ in kinds)):
+        said.append(f"{greys:,} grey images among those in colour")
     first = pixels_of(files[0], str(files[0]), channels, side)
     check_size(len(files) * first.size, f"{len(files):,} images of {first.shape}")
     images = np.empty((len(files), *first.shape), np.uint8)
@@ -124,4 +131,4 @@ def _read(files: Sequence[Path], side: int | None) -> np.ndarray:
                 f"{first_w} x {first_h}; give a side to scale them to"
             )
         image[:] = pixels
-    return images
+    return images, said

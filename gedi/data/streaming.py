@@ -65,8 +65,11 @@ def stream_rows(path: Path, names: Sequence[str], wishes: Wishes, id: str | None
         raise unknown(f"column in --id for {path.name}", wishes.id, there[:50])
     numbering = wishes.id if wishes.id is not None else id
     numbering = numbering if numbering in there and numbering not in wanted else None
-    over = [name for name in there if name not in (*wanted, numbering)]
-    notes = (f"{path.name}: {about}", *([f"{path.name}: not looked at: {', '.join(over[:10])}"] if over else []))
+    over, no_name = [name for name in there if name not in (*wanted, numbering)], "a column without a name"
+    notes = (
+        f"{path.name}: {about}",
+        *([f"{path.name}: not looked at: {', '.join(name or no_name for name in over[:10])}"] if over else []),
+    )
     return Stream(_of_table(path, wishes, wanted, numbering), total, numbering or ROW, notes)
 
 

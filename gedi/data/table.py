@@ -16,7 +16,7 @@ from gedi.data.columns import Column, to_numbers
 from gedi.data.delimited import Rows, read_delimited
 from gedi.data.labels import number_labels
 from gedi.data.parquet import read_parquet
-from gedi.data.values import Where, check_columns, listed
+from gedi.data.values import Where, check_columns, listed, precision_of
 from gedi.errors import UserError, unknown
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -100,11 +100,12 @@ def read_table(path: Path, wishes: Wishes, rows: Rows | None = None) -> Table:
     _refuse_text(left, path.name, where)
     if not left:
         raise UserError(f"{path.name} must hold a column of numbers besides labels and numbers of rows, but has none")
+    _check_different([column.name for column in left], path.name)
     names = [f"column {column.name!r}" for column in left]
     notes += check_columns([column.numbers for column in left], names, where, path.name)
     if wishes.drop:
         notes.append(f"left out as asked: {listed(wishes.drop)}")
-    points = np.empty((len(left[0]), len(left)), np.float32)
+    points = np.empty((len(left[0]), len(left)), precision_of([column.numbers for column in left]))
     for place, column in enumerate(left):
         points[:, place] = column.numbers
     shown = listed([column.name for column in left])
@@ -123,6 +124,16 @@ def delimiter_of(path: Path, wishes: Wishes) -> str | None:
 
 def _first_left_out(columns: Sequence[Column], left: Sequence[Column]) -> str | None:
     return next((column.name for column in columns if column not in left), None)
+
+
+def _check_different(names: Sequence[str], file: str) -> None:
+    """Refuse two columns of one name: nobody could say later which is which."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"{file} must have different names for its columns, but {names.count(twice)} are called {twice!r}; "
+            "rename them"
+        )
 
 
 def _check_names(columns: Sequence[Column], wishes: Wishes, file: str) -> None:

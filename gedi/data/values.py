@@ -1,6 +1,7 @@
 """Which numbers can be learnt from: real, finite, and of a size that float32 can square."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,11 +41,23 @@ def check_columns(columns: Sequence[np.ndarray], names: Sequence[str], where: Wh
         if low == high:
             constant.append(name)
         _check_scale(column, low, high, name, where, file)
-        if 0 < high - low < _DIGITS * max(abs(low), abs(high)):
-            notes.append(f"{name} lies around {high:g} within {high - low:.2g}: float32 drowns that; subtract {low:g}")
     if constant:
         notes.append(f"constant, so without effect: {listed(constant)}")
     return notes
+
+
+def precision_of(columns: Sequence[np.ndarray]) -> type[np.floating[Any]]:
+    """``float32``; ``float64`` until they are centred for columns that float32 would drown, as seconds since 1970.
+
+    Example:
+        >>> precision_of([np.array([1.0, 2.0])]).__name__, precision_of([np.array([1.7e9, 1.7e9 + 1])]).__name__
+        ('float32', 'float64')
+    """
+    for column in columns:
+        low, high = float(column.min()), float(column.max())
+        if 0 < high - low < _DIGITS * max(abs(low), abs(high)):
+            return np.float64
+    return np.float32
 
 
 def _check_scale(column: np.ndarray, low: float, high: float, name: str, where: Where, file: str) -> None:

@@ -51,6 +51,8 @@ class _Written(_Plain):
 def save_estimator(estimator: Any, folder: str | Path) -> None:
     """Write a fitted estimator into a folder; labels of the rows that were fitted are not kept."""
     folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"a model is saved into a folder, but {str(folder)!r} is a file; give another name")
     estimator.fitted_.save(folder)
     given = {name: _plain(value) for name, value in estimator.get_params().items()}
     known = {name: value for name, value in given.items() if isinstance(value, int | float | str | None)}

@@ -59,8 +59,8 @@ def answer(
             raise UserError("--sort and --gallery are of images, and the model is of rows")
         if sort is not None and not Path(data).is_dir():
             raise UserError(f"--sort copies the files of a folder of images, got {data!r}")
-    pictures = Sorted(Path(data), sort, gallery, model.n_clusters_)
-    write_answers(model, stream, question, out, quiet=quiet, pictures=pictures)
+    with Sorted(Path(data), sort, gallery, model.n_clusters_) as pictures:
+        write_answers(model, stream, question, out, quiet=quiet, pictures=pictures)
 
 
 def stream_of(model: GEDI, data: str, typed: tuple[str | None, str | None], data_dir: Path | None) -> Stream:

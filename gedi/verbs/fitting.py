@@ -24,7 +24,7 @@ from gedi.running import say_results, stoppable
 from gedi.runs import execute
 from gedi.sharing import save_estimator
 from gedi.sources import load_data
-from gedi.usual import border, usual_log_density
+from gedi.usual import border, usual_of_seen
 from gedi.verbs import say
 from gedi.verbs.asking import stream_of, write_answers
 from gedi.verbs.inputs import data_settings, provisional
@@ -119,11 +119,6 @@ def estimator_of(prepared: Prepared, results: dict[str, Any], asked: FitWishes) 
         model.feature_names_in_ = np.array(data.names, dtype=object)
     model.offset_ = model.median_ = float("nan")
     if has_density(fitted.config):
-        model.offset_, model.median_ = border(usual_log_density(fitted, _some_given(prepared)), model.contamination)
+        model.offset_, model.median_ = border(usual_of_seen(fitted, data.train), model.contamination)
     model.verdict_ = Verdict.of(results["verdict"])
     return model
-
-
-def _some_given(prepared: Prepared) -> np.ndarray:
-    """Some training points, as they were given."""
-    return prepared.data.inputs.back(prepared.data.train[:1000]).numpy()
