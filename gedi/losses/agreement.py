@@ -61,8 +61,13 @@ def _log_shares(logits: Tensor) -> Tensor:
     By probabilities, which is the quicker way, unless a share is nearly nothing: then in log space, where it cannot
     underflow. Other devices than the processor would have to wait for the answer, so they always go the safe way.
     """
-    if logits.device.type == "cpu" and not torch.compiler.is_compiling():
+    if logits.device.type == "cpu" and not (torch.compiler.is_compiling() or _transformed()):
         shares = logits.softmax(dim=1).mean(dim=0)
         if min(shares.tolist(), default=0.0) > _LEAST:
             return shares.log()
     return torch.logsumexp(logits.log_softmax(dim=1), dim=0) - math.log(len(logits))
+
+
+def _transformed() -> bool:
+    """Whether ``torch.func`` is at work, as in ``vmap``, where a tensor has no numbers to look at."""
+    return bool(torch._C._are_functorch_transforms_active())

@@ -158,3 +158,11 @@ def test_both_ways_of_the_balance_say_the_same_in_value_and_slope(name, dtype):
 
 def test_a_balance_of_what_is_no_number_is_none():
     assert losses.balance(torch.tensor([[0.0, math.nan], [0.0, 1.0]])).isnan()
+
+
+def test_a_balance_can_be_mapped_over_batches():
+    batches = torch.randn(3, 6, 4, dtype=torch.float64)
+    found = torch.func.vmap(torch.func.grad(losses.balance))(batches)
+    for batch, slope in zip(batches, found, strict=True):
+        batch.requires_grad_()
+        torch.testing.assert_close(torch.autograd.grad(losses.balance(batch), batch)[0], slope)
