@@ -284,5 +284,6 @@ def _check_walk(walk: WalkConfig, density: Density) -> None:
         raise UserError(f"on the graph of the points all of them walk: walk.share={walk.share} must be 1")
     if walk.radius is None and not (denoises and density.chooses_width):
         raise UserError(
-            "walk.radius=null leaves it to the density, which walk.direction=denoise and density.kind=denoiser can"
+            "walk.radius=null leaves it to the density, which walk.direction=denoise and density.kind=denoiser can; "
+            f"walk.direction={walk.direction} on density.kind={density.kind} needs a number, such as walk.radius=0.3"
         )

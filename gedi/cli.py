@@ -206,6 +206,7 @@ def table(
         list[str] | None, typer.Option(help="a data set or method of the table; others are left out")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="runs at a time; as many as there are cores")] = None,
+    done: Annotated[bool, typer.Option("--done", help="run nothing: write the table of what is done")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Reproduce one of the paper's tables, published figures beside ours."""
@@ -218,6 +219,7 @@ def table(
             jobs=jobs,
             data_dir=data_dir,
             only=only or [],
+            done=done,
         )
     )
 

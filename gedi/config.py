@@ -388,7 +388,7 @@ def parse(settings: Mapping[str, Any]) -> Config:
     stages = dict(config.stages)
     for name, stage in stages.items():
         if not set(stage.density) & set(config.density.terms):  # of another density altogether
-            stages[name] = stage.model_copy(update={"density": _weighed(stage.density, config.density.terms)})
+            stages[name] = _with_weights(stage, config.density)
         _check_density_weights(name, stages[name], config.density)
     return config.model_copy(update={"stages": stages})
 
@@ -409,6 +409,18 @@ def _weighed(weights: Mapping[str, float], terms: Sequence[str]) -> dict[str, fl
         return dict(weights)
     common = {term: weight for term, weight in weights.items() if weight > 0 and term in terms}
     return {terms[0]: max(foreign.values())} | common
+
+
+def _with_weights(stage: StageConfig, density: Density) -> StageConfig:
+    """A stage whose weights are another density's, with those that this one has for them.
+
+    One that needs no training needs no stage of its own either.
+    """
+    known = {term for kind in kinds("gedi.densities", Density).values() for term in kind.terms}
+    if not density.exact or not set(stage.density) <= known:
+        return stage.model_copy(update={"density": _weighed(stage.density, density.terms)})
+    idle = {} if stage.terms else {"iterations": 0}
+    return stage.model_copy(update={"density": {}, **idle})
 
 
 def _check_density_weights(name: str, stage: StageConfig, density: Density) -> None:

@@ -200,8 +200,8 @@ def changes_of(config: Config) -> Settings:
         changes["density"] = as_energy(_with_samples(config), method.energy) | {"own_encoder": False}
         if config.density.chooses_width:
             changes["walk"] = {"composed": False}  # by a density that is not there
-    elif config.density.kind != "energy":
-        changes.pop("density", None)  # an encoder of its own is a setting of the energy
+    elif "own_encoder" not in type(config.density).model_fields:
+        changes.pop("density", None)  # it has a network of its own, or none
     if changes.get("walk", {}).get("energy") == "live" and config.walk.refresh == 0:
         changes = merge(changes, {"walk": {"refresh": _REFRESH_OF_LIVE_WALKS}})
     if config.method == "jem" and getattr(config.density, "metropolis", False):

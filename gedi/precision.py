@@ -43,7 +43,7 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def lifted(*args: P.args, **kwargs: P.kwargs) -> R:
-        if _is_full(args) and _is_full(kwargs.values()):  # the usual case: losses of small batches feel every check
+        if _is_full(args, kwargs.values()):  # the usual case: losses of small batches feel every check
             return function(*args, **kwargs)
         with no_autocast():
             return function(*_lifted(args), **_lifted(kwargs))
@@ -51,15 +51,16 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
     return lifted
 
 
-def _is_full(given: Iterable[Any]) -> bool:
+def _is_full(*given: Iterable[Any]) -> bool:
     """Whether nothing has to be done: no autocast, and no tensor in half precision or within something else."""
     for device in _DEVICES:
         if torch.is_autocast_enabled(device):
             return False
-    for value in given:
-        kind = type(value)
-        if kind in (list, tuple, dict) or (isinstance(value, Tensor) and value.dtype in _HALF):
-            return False
+    for values in given:
+        for value in values:
+            kind = type(value)
+            if kind in (list, tuple, dict) or (isinstance(value, Tensor) and value.dtype in _HALF):
+                return False
     return True
 
 

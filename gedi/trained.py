@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gedi.config import Config, StageConfig, parse
+from gedi.densities.energy import EnergyDensity
 from gedi.errors import UserError
 from gedi.methods import METHODS, changes_of, with_method
 from gedi.objectives.objective import Objective
@@ -78,7 +79,8 @@ def changes_nothing(config: Config) -> bool:
 
 
 def check_method(config: Config) -> None:
-    """Refuse a method whose name promises what would not happen."""
+    """Refuse a method, or a density beside it, whose name promises what would not happen."""
+    _check_density(config)
     if changes_nothing(config):
         method = METHODS[config.method]
         changes = [f"leave out {', '.join(method.without)}"] if method.without else []
@@ -87,6 +89,23 @@ def check_method(config: Config) -> None:
         raise UserError(
             f"method {config.method} changes nothing in preset {config.preset}, which trains {_said(_plain(config))}: "
             f"it would {', '.join(changes)}; use method=gedi"
+        )
+
+
+def _check_density(config: Config) -> None:
+    """A density that somebody named, and that the method does not train."""
+    given, trained = config.density.kind, with_method(config).density.kind
+    named = config.preset in PRESETS and parse(preset(config.preset)).density.kind != given and given != "none"
+    if named and trained != given:
+        what = "no density" if trained == "none" else f"density.kind={trained}"
+        raise UserError(
+            f"method {config.method} trains {what}, so density.kind={given} would do nothing: leave it out, or keep "
+            f"method=gedi and name the terms that go with it, as in {list(config.stages)[-1]}.terms.vicreg.weight=1"
+        )
+    if named and config.method == "jem" and not isinstance(config.density, EnergyDensity):
+        raise UserError(
+            f"method jem is an energy learnt by its own samples, which density.kind={given} is not: leave the density "
+            "out, or name energy, jem, contrastive or energy-matching"
         )
 
 

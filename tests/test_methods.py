@@ -91,3 +91,30 @@ def test_parts_that_do_not_fit_are_refused(settings, words):
     config = parse(override(preset("moons"), [*TINY, *settings]))
     with pytest.raises(UserError, match=words):
         prepare(config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            ("method=simclr", "density.kind=flow"),
+            r"method simclr trains no density, so density.kind=flow would do nothing",
+        ),
+        (("density.kind=vae", "method=ebclr"), "method ebclr trains density.kind=contrastive, so density.kind=vae"),
+        (("method=jem", "density.kind=vae"), "method jem is an energy learnt by its own samples"),
+    ],
+)
+def test_a_density_that_a_method_would_not_train_is_refused(settings, said):
+    with pytest.raises(UserError, match=said):
+        prepare(parse(override(preset("moons"), [*TINY, *settings])))
+
+
+def test_a_kernel_needs_no_more_than_its_name():
+    run = prepare(parse(override(preset("moons"), [*TINY, "density.kind=kernel", "density.points=50"])))
+    assert [(leg.stage.name, leg.stage.density_weights) for leg in run.trainer.course.legs] == [("stage2", {})]
+
+
+@pytest.mark.parametrize("kind", ["energy", "contrastive", "vae"])
+def test_a_second_encoder_is_there_for_every_density_that_can_have_one(kind):
+    config = with_method(parse(override(preset("moons"), ["method=no-nf-2-enc", f"density.kind={kind}"])))
+    assert config.density.encoders == 2

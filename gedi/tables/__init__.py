@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gedi.errors import unknown
+from gedi.errors import UserError, unknown
 from gedi.names import PROFILES
 from gedi.tables.addition import ADDITION_TABLES
 from gedi.tables.family import FAMILY_TABLES
@@ -27,12 +27,15 @@ def write_table(
     jobs: int | None = None,
     data_dir: Path | None = None,
     only: Sequence[str] = (),
+    done: bool = False,
 ) -> str:
-    """Run what is missing of a table and write it; returns the Markdown."""
+    """Run what is missing of a table, unless only what is ``done`` is wanted, and write it; returns the Markdown."""
     if name not in NAMES:
         raise unknown("table", name, NAMES)
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
+    if done and name not in TABLES:
+        raise UserError(f"table {name} keeps no runs, so that nothing of it is done before it is run: leave out --done")
     if name == CLUSTERING:
         from gedi.tables import clustering
 
@@ -46,5 +49,5 @@ def write_table(
     spec = TABLES[name]
     out = out or Path("tables") / (spec.folder or name)
     return engine.write_table(
-        spec, name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir, only=only
+        spec, name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir, only=only, done=done
     )

@@ -42,8 +42,11 @@ def write_table(
     jobs: int | None = None,
     data_dir: Path | None = None,
     only: Sequence[str] = (),
+    done: bool = False,
 ) -> str:
     """Run what is missing; the table is written as it goes, as CSV and Markdown. Returns the Markdown.
+
+    ``done`` runs nothing and writes what there is.
 
     ``only`` names rows, methods or both: other cells are left out. So are lines that would train the same as another;
     the table says which.
@@ -57,10 +60,11 @@ def write_table(
     if not cells:
         raise UserError(f"nothing is left of table {name}: {'; '.join(_same(twins))}")
     _check_same_profile(out, profile)
-    _run_missing(
-        spec, cells, profile, out, jobs or available_cores(), data_dir,
-        lambda: _write(spec, name, profile, cells, out, twins),
-    )  # fmt: skip
+    if not done:
+        _run_missing(
+            spec, cells, profile, out, jobs or available_cores(), data_dir,
+            lambda: _write(spec, name, profile, cells, out, twins),
+        )  # fmt: skip
     return _write(spec, name, profile, cells, out, twins, figures=True)
 
 

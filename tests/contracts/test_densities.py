@@ -24,7 +24,7 @@ from gedi.score import score
 KINDS = kinds("gedi.densities", Density)
 #: What a kind needs beside its name.
 NEEDS = {
-    "kernel": ("stage1.density=null", "stage1.iterations=0", "stage2.density=null", "density.points=200"),
+    "kernel": ("density.points=200",),
     "jem": ("model.head=linear", "density.buffer=300"),
     "energy": ("density.buffer=300",),
     "contrastive": ("density.buffer=300",),
@@ -278,6 +278,16 @@ def test_after_training_on_moons_samples_cannot_be_told_from_data(kind):
     far = run.data.test[:500].mean(0) + 2 * torch.randn(500, 2, generator=torch.Generator().manual_seed(1))
     near, away = (run.trainer.density.log_density(run.trainer.model, x).mean() for x in (run.data.test[:500], far))
     assert near > away + 2
+
+
+def test_in_the_plane_number_by_number_is_the_flow():
+    """One number is free and the other is given it, whichever way one says so: a table has one line for both."""
+    flows = [
+        Flow(2, transforms=2, hidden=(8,), bins=4, coupling=coupling, generator=torch.Generator().manual_seed(0))
+        for coupling in (True, False)
+    ]
+    x = torch.randn(9, 2)
+    torch.testing.assert_close(flows[0].log_prob(x), flows[1].log_prob(x))
 
 
 def test_a_density_s_score_is_that_of_its_energy():
