@@ -25,9 +25,9 @@ class Denoiser(nn.Module):
     exactly the Gaussian's.
 
     With ``latent``, ``F`` is made of what an encoder that it does not own says of the point, whose distance from the
-    centre is first made that of data, ``m + s (x - m) / sqrt(s^2 + sigma^2)``, so that a point without noise is encoded
-    as it is. Only the decoder knows the width. It answers an offset and a slope for each coordinate, ``F = a + b u`` of
-    the coordinate ``u`` itself: what is right if the latent says mean and spread of each, and nothing else leads past it.
+    centre is first made that of data, ``m + s (x - m) / sqrt(s^2 + sigma^2)``: a point without noise is encoded as it
+    is. Only the decoder knows the width. It answers an offset and a slope for each coordinate, ``F = a + b u`` of the
+    coordinate ``u`` itself: what is right if the latent says mean and spread of each, and nothing else leads past it.
 
     Args:
         shape: of one point: (channels, height, width), or (columns,).
@@ -90,7 +90,7 @@ class Denoiser(nn.Module):
         return self.centre + self.spread * self._away(x, width)
 
     def forward(self, x: Tensor, width: Tensor, encoder: Encoder | None = None) -> Tensor:
-        """The mean of what each point (n, *shape) was before noise of its width (n,); by an encoder if it shares one."""
+        """The mean of what each point (n, *shape) was before noise of its width (n,); by an encoder that it shares."""
         if encoder is not None:
             return self.decoded(x, width, encoder(self.encoded(x, width)))
         away = self._away(x, width)

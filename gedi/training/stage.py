@@ -56,9 +56,9 @@ class View:
 class Walk:
     """How manifold walks are made.
 
-    ``refresh`` 0 walks every training point once, at the start of the stage (or at its share ``start``); k > 0 walks them again every
-    k iterations. With ``live`` energy and ``refresh`` 1 only the batch is walked, every step (the paper); so it is
-    where there are so many points that none comes twice.
+    ``refresh`` 0 walks every training point once, when walks begin (at the share ``start`` of the stage); k > 0 walks
+    them again every k iterations. With ``live`` energy and ``refresh`` 1 only the batch is walked, every step (the
+    paper); so it is where there are so many points that none comes twice.
     """
 
     energy: WalkEnergy
