@@ -1,6 +1,7 @@
 """Building: a config becomes a network and the stages that train it."""
 
 import copy
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -184,7 +185,19 @@ def walk_settings(config: Config) -> Walk:
     """The config's manifold walk."""
     w = config.walk
     relax = Langevin(noise=w.relax_noise, step_size=w.relax_step_size, steps=w.relax) if w.relax else None
-    return Walk(w.energy, w.steps, w.radius, w.direction, w.corrector, w.inertia, w.refresh, relax, w.composed, w.share)
+    return Walk(
+        w.energy,
+        w.steps,
+        w.radius,
+        w.direction,
+        w.corrector,
+        w.inertia,
+        w.refresh,
+        relax,
+        w.composed,
+        w.share,
+        w.start,
+    )
 
 
 def _augment(config: Config) -> Augment | None:
@@ -232,6 +245,7 @@ def _stage(
         optimiser=Optimiser(stage.learning_rate, stage.betas, stage.warmup, stage.final),
         density=density,
         density_weights={term: weight for term, weight in stage.density.items() if weight > 0},
+        density_start=stage.density_start,
         terms=terms,
         moves=moves,
         view=View(config.augment.noise, _augment(config), config.augment.both, config.augment.start),
@@ -258,11 +272,18 @@ def _walks(name: str, config: Config, stage: StageConfig) -> bool:
             "walks follow a density, and no stage trains it: give stage1 iterations, or leave the walks out of the "
             "clusters by walk.composed=false"
         )
+    if composed and config.walk.energy in ("stage1", "noise") and not _trains_density(config, before=name):
+        raise UserError(
+            f"no stage before {name} trains the density that walks follow as it was when {name} began: "
+            "walk.energy=live follows it as it learns"
+        )
     return walks
 
 
-def _trains_density(config: Config) -> bool:
-    stages = [stage for stage in config.stages.values() if stage.iterations]
+def _trains_density(config: Config, before: str | None = None) -> bool:
+    """Whether any stage does, of those before one."""
+    names = itertools.takewhile(lambda name: name != before, config.stages)
+    stages = [config.stages[name] for name in names if config.stages[name].iterations]
     return config.density.exact or any(weight > 0 for stage in stages for weight in stage.density.values())
 
 

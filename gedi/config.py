@@ -142,6 +142,7 @@ class WalkConfig(Section):
     relax_noise: Amount = 0.01
     composed: Switch = False  # augment the walk's end, instead of looking at it as it is
     refresh: Count = 0  # 0: once a stage; k: every k iterations; 1: each batch, each step
+    start: Share = 0.0  # of a stage; before it points stay where they are, so that a density can learn beside them
     share: Share = 1.0  # of the points, drawn whenever they are walked; the others stay where they are
 
 
@@ -284,6 +285,7 @@ class StageConfig(Section):
     fresh_optimiser: Switch = False  # forget the gradients' sizes of the stage before
     # weights of the density's own terms; null leaves out a preset's
     density: Annotated[dict[str, Amount], BeforeValidator(_without_nothing)] = Field(default_factory=dict)
+    density_start: Share = 0.0  # of the stage; before it they are not trained
     terms: Annotated[dict[str, Objective], *_named_parts("gedi.objectives", Objective)] = Field(default_factory=dict)
     moves: Annotated[dict[str, Move], *_named_parts("gedi.moves", Move)] = Field(default_factory=dict)
 

@@ -116,7 +116,9 @@ def test_one_training_serves_every_image_table(profile):
     trained = {cell.folder for cell in methods if cell.row in images.ROWS}
     for name in ("probe", "ood"):
         assert trained < {cell.folder for cell in TABLES[name].cells(range(3), profile)}
-    controls = {"clusters alone", "noise of the same length", "the paper's walk"} if profile == "laptop" else set()
+    controls = {"clusters alone", "noise of the same length", "the paper's walk"}
+    controls |= {"one encoder, density first", "one encoder, density beside"}
+    controls = controls if profile == "laptop" else set()
     assert {c.column for c in TABLES["images"].cells(range(1), profile)} == {"JEM", "Barlow", "SwAV", "GEDI"} | controls
     assert {cell.column for cell in TABLES["probe"].cells(range(1), profile)} == set(SIX)
     assert {cell.column for cell in TABLES["ood"].cells(range(1), profile)} == set(SIX)

@@ -40,12 +40,16 @@ class DenoiserDensity(Density):
     apart. The integral is a sum over eight widths, the mean over noise that is always the same: a plain function of
     ``x``, whose gradient the score is.
 
+    Without an encoder of its own it decodes the latent that the clusters stand on; then it has to be trained beside
+    them, and walks follow it as it learns (``walk.energy=live``, ``walk.start``).
+
     Source: Kong, Brekelmans and Ver Steeg, "Information-theoretic diffusion", 2023.
     """
 
     features: Positive = 32  # channels of the first convolution; of rows, a quarter of a layer's neurons
     lowest: Width | None = None  # of the noise; None: half of what reaches the nearest neighbour
     highest: Width | None = None  # None: three times the data's spread
+    own_encoder: Switch = True  # a network of its own; False decodes the latents of the clusters' encoder
     augmented: Switch = False  # learns what images look like once they are augmented, but for the noise of the view
 
     kind: ClassVar[str] = "denoiser"
@@ -59,14 +63,15 @@ class DenoiserDensity(Density):
 
     @property
     def encoders(self) -> int:
-        """The clusters' and its own."""
-        return 2
+        """The clusters' and its own, where it has one."""
+        return 1 + self.own_encoder
 
     def module(
         self, latent: int, encoder: Callable[[str], nn.Module], streams: Streams, shape: Sequence[int] = ()
     ) -> nn.Module:
-        """The denoiser."""
-        return Denoiser(shape, self.features, generator=streams["denoiser"])
+        """The denoiser, or what makes one of the clusters' encoder."""
+        shared = None if self.own_encoder else latent
+        return Denoiser(shape, self.features, latent=shared, generator=streams["denoiser"])
 
     def measure(self, model: Model, points: Points) -> None:
         """Centre and spread of the data, and the widths that follow from them."""
@@ -104,7 +109,9 @@ class DenoiserDensity(Density):
         share = torch.rand(len(x), generator=generator, device=x.device, dtype=x.dtype)
         width = network.lowest * (network.highest / network.lowest) ** share
         noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-        return Draw(apart={"clean": x, "noised": x + _each(width, x) * noise, "width": width}), carried
+        noised = x + _each(width, x) * noise
+        encoded = [] if self.own_encoder else [network.encoded(noised, width)]
+        return Draw(encoded, {"clean": x, "noised": noised, "width": width}), carried
 
     def values(
         self,
@@ -118,13 +125,17 @@ class DenoiserDensity(Density):
         """The weighted error of every process's points."""
         if "noised" not in draw.apart:
             return Values({}, {})
-        network, clean, width = network_of(model), draw.apart["clean"], draw.apart["width"]
-        (errors,) = joined(lambda x: relative_errors(network, network(x, width), clean, width), [draw.apart["noised"]])
+        network, clean, noised, width = network_of(model), *(draw.apart[name] for name in ("clean", "noised", "width"))
+        if self.own_encoder:
+            (errors,) = joined(lambda x: relative_errors(network, network(x, width), clean, width), [noised])
+        else:  # latents are those of all processes
+            clean, noised, width = (joined(lambda x: x, [part])[0] for part in (clean, noised, width))
+            errors = relative_errors(network, network.decoded(noised, width, latents[0]), clean, width)
         return Values({"denoising": errors.mean()}, {})
 
     def energy(self, model: Model) -> "Reconstruction":
         """``-log p(x)`` up to a constant, and the posterior mean in one pass."""
-        return Reconstruction(network_of(model), self._place.box)
+        return Reconstruction(network_of(model), self._place.box, None if self.own_encoder else model.encoder)
 
     def denoised(self, model: Model, x: Tensor, width: float) -> Tensor:
         """One pass of the network."""
@@ -145,10 +156,10 @@ class DenoiserDensity(Density):
 
 
 class Reconstruction:
-    """The energy of a denoiser: see :class:`DenoiserDensity`."""
+    """The energy of a denoiser, by the clusters' encoder if it shares that: see :class:`DenoiserDensity`."""
 
-    def __init__(self, network: Denoiser, box: Box) -> None:
-        self.network, self.box = network, box
+    def __init__(self, network: Denoiser, box: Box, encoder: nn.Module | None = None) -> None:
+        self.network, self.box, self.encoder = network, box, encoder
 
     @property
     def walk_width(self) -> float:
@@ -171,7 +182,7 @@ class Reconstruction:
     @torch.no_grad()
     def denoised(self, x: Tensor, width: float) -> Tensor:
         """The posterior mean of points with noise of a width; as a mean of data it lies where data can lie."""
-        parts = [self.network(part, part.new_full((len(part),), width)) for part in torch.split(x, _AT_A_TIME)]
+        parts = [self._mean(part, part.new_full((len(part),), width)) for part in torch.split(x, _AT_A_TIME)]
         return torch.clamp(torch.cat(parts), self.box.low.to(x), self.box.high.to(x))
 
     @torch.no_grad()
@@ -181,7 +192,11 @@ class Reconstruction:
         Of the exact posterior mean it is the energy's, at one pass where the gradient takes sixteen each way.
         """
         width = self.network.lowest
-        found: Tensor = (self.network(x, width.expand(len(x))) - x) / width.square()
+        found: Tensor = (self._mean(x, width.expand(len(x))) - x) / width.square()
+        return found
+
+    def _mean(self, x: Tensor, width: Tensor) -> Tensor:
+        found: Tensor = self.network(x, width, self.encoder)
         return found
 
     def _errors(self, x: Tensor, width: Tensor) -> Tensor:
@@ -189,7 +204,7 @@ class Reconstruction:
         pairs = max(1, math.ceil(_NUMBERS / 2 / math.prod(x.shape[1:])))
         noise = _normal((pairs, *x.shape[1:]), _always("energy"), x)
         noised = x + width * torch.cat([noise, -noise]).unsqueeze(1)  # (draws, n, *shape)
-        found = self.network(noised.flatten(0, 1), width.expand(2 * pairs * len(x))).view_as(noised)
+        found = self._mean(noised.flatten(0, 1), width.expand(2 * pairs * len(x))).view_as(noised)
         errors: Tensor = (found - x).flatten(2).square().sum(dim=2).mean(dim=0)
         return errors
 

@@ -1,7 +1,7 @@
 """A small denoiser of many noise widths, for images and for rows of a table."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gedi.nn.mlp import draw_linear
 
 _LEVELS = 32  # features of the noise width
+Encoder = Callable[[Tensor], Tensor]
 
 
 class Denoiser(nn.Module):
@@ -23,9 +24,15 @@ class Denoiser(nn.Module):
     so that inputs and outputs of ``F`` are of size 1 at every width. ``F`` begins at 0: an untrained denoiser is
     exactly the Gaussian's.
 
+    With ``latent``, ``F`` is made of what an encoder that it does not own says of the point, whose distance from the
+    centre is first made that of data, ``m + s (x - m) / sqrt(s^2 + sigma^2)``: a point without noise is encoded as it
+    is. Only the decoder knows the width. It answers an offset and a slope for each coordinate, ``F = a + b u`` of the
+    coordinate ``u`` itself: what is right if the latent says mean and spread of each, and nothing else leads past it.
+
     Args:
         shape: of one point: (channels, height, width), or (columns,).
         width: channels of the first convolution, or a quarter of the neurons of a layer.
+        latent: length of the latents of an encoder that is handed over at each pass; None has layers of its own.
         generator: the stream the weights are drawn from.
 
     Attributes:
@@ -47,10 +54,16 @@ class Denoiser(nn.Module):
     highest: Tensor
     walk_width: Tensor
 
-    def __init__(self, shape: Sequence[int], width: int = 32, *, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        width: int = 32,
+        *,
+        latent: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
-        images = len(shape) == 3
-        self.body = ImageBody(shape, width, generator) if images else RowBody(math.prod(shape), 4 * width, generator)
+        self.body = _body(shape, width, latent, generator)
         self.register_buffer("centre", torch.zeros(tuple(shape)))
         for name, value in (("spread", 1.0), ("lowest", 0.1), ("highest", 3.0), ("walk_width", 0.1)):
             self.register_buffer(name, torch.tensor(value))
@@ -72,14 +85,35 @@ class Denoiser(nn.Module):
         """What ``F`` is multiplied by: the error of the Gaussian's denoiser, a coordinate."""
         return self.spread * width / (self.spread.square() + width.square()).sqrt()
 
-    def forward(self, x: Tensor, width: Tensor) -> Tensor:
-        """The mean of what each point (n, *shape) was before noise of its width (n,)."""
-        each = width.view(-1, *[1] * (x.dim() - 1))
+    def encoded(self, x: Tensor, width: Tensor) -> Tensor:
+        """What a shared encoder is given of points with noise, (n, *shape): as far from the centre as data are."""
+        return self.centre + self.spread * self._away(x, width)
+
+    def forward(self, x: Tensor, width: Tensor, encoder: Encoder | None = None) -> Tensor:
+        """The mean of what each point (n, *shape) was before noise of its width (n,); by an encoder that it shares."""
+        if encoder is not None:
+            return self.decoded(x, width, encoder(self.encoded(x, width)))
+        away = self._away(x, width)
+        return self._corrected(away, width, self.body(away, self._level(width)))
+
+    def decoded(self, x: Tensor, width: Tensor, latent: Tensor) -> Tensor:
+        """The same where the latents of what is encoded are there already."""
+        away = self._away(x, width)
+        offset, slope = self.body(latent, self._level(width)).chunk(2, dim=1)
+        return self._corrected(away, width, offset + slope * away)
+
+    def _away(self, x: Tensor, width: Tensor) -> Tensor:
+        each = _each(width, x)
+        return (x - self.centre) / (self.spread.square() + each.square()).sqrt()
+
+    def _level(self, width: Tensor) -> Tensor:
+        return (width / self.spread).log().unsqueeze(1)
+
+    def _corrected(self, away: Tensor, width: Tensor, found: Tensor) -> Tensor:
+        each = _each(width, away)
         total = (self.spread.square() + each.square()).sqrt()
-        away = (x - self.centre) / total
-        level = (width / self.spread).log().unsqueeze(1)
         gaussian = self.centre + self.spread.square() / total * away
-        denoised: Tensor = gaussian + self.size(each) * self.body(away, level)
+        denoised: Tensor = gaussian + self.size(each) * found
         return denoised
 
 
@@ -101,9 +135,7 @@ class ImageBody(nn.Module):
         self.pad = [part for side in reversed(sides) for part in (0, -side % 4)]
         self.down = nn.Conv2d(channels, width, 4, 2, 1)
         self.deeper = nn.Conv2d(width, 2 * width, 4, 2, 1)
-        self.middle = nn.Sequential(
-            nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, 1, 1), nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, 1, 1)
-        )
+        self.middle = _middle(width)
         self.whole = nn.Sequential(nn.Linear(2 * width * cells, 64), nn.SiLU(), nn.Linear(64, 2 * width * cells))
         self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 2 * width))
         self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
@@ -123,24 +155,57 @@ class ImageBody(nn.Module):
         return out[:, :, :height, :width]
 
 
+class LatentBody(nn.Module):
+    """An image from a latent: the way up of :class:`ImageBody`, without anything that leads past the latent.
+
+    Args:
+        latent: its length.
+        shape: (channels, height, width).
+        width: channels at half the side; there are twice as many at a quarter.
+        generator: the stream the weights are drawn from.
+    """
+
+    def __init__(self, latent: int, shape: Sequence[int], width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        channels, *self.sides = shape
+        self.quarter = [math.ceil(side / 4) for side in self.sides]
+        self.first = nn.Linear(latent, 2 * width * math.prod(self.quarter))
+        self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 2 * width))
+        self.middle = _middle(width)
+        self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
+        self.last = nn.ConvTranspose2d(width, channels, 4, 2, 1)
+        _draw(self, generator)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, latent: Tensor, level: Tensor) -> Tensor:  # (n, h), (n, 1) -> (n, c, h, w)
+        """The image of each latent."""
+        height, width = self.quarter
+        quarter = self.first(latent).view(len(latent), height, width, -1).permute(0, 3, 1, 2)  # channels last
+        quarter = quarter + self.level(level)[:, :, None, None]
+        quarter = quarter + self.middle(quarter)
+        out: Tensor = self.last(F.silu(self.up(F.silu(quarter))))
+        return out[:, :, : self.sides[0], : self.sides[1]]
+
+
 class RowBody(nn.Module):
     """Three layers, the noise width entering each, and skips past them.
 
     Args:
-        columns: of the table.
+        columns: of the table, or the length of latents.
         width: neurons of a layer.
         generator: the stream the weights are drawn from.
+        answers: numbers that come out of each row.
     """
 
-    def __init__(self, columns: int, width: int, generator: torch.Generator | None = None) -> None:
+    def __init__(self, columns: int, width: int, generator: torch.Generator | None, answers: int) -> None:
         super().__init__()
         self.first = nn.Linear(columns, width)
         self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 3 * width))
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
-        self.last = nn.Linear(width, columns)
+        self.last = nn.Linear(width, answers)
         _draw(self, generator)
 
-    def forward(self, x: Tensor, level: Tensor) -> Tensor:  # (n, columns), (n, 1) -> (n, columns)
+    def forward(self, x: Tensor, level: Tensor) -> Tensor:  # (n, columns), (n, 1) -> (n, answers)
         """What is added to the Gaussian's answer."""
         hidden = self.first(x)
         for layer, shift in zip(self.layers, self.level(level).chunk(3, dim=1), strict=True):
@@ -149,7 +214,31 @@ class RowBody(nn.Module):
         return out
 
 
-def _draw(body: "ImageBody | RowBody", generator: torch.Generator | None) -> None:
+Body = ImageBody | LatentBody | RowBody
+
+
+def _body(shape: Sequence[int], width: int, latent: int | None, generator: torch.Generator | None) -> Body:
+    """From points, or from latents with an offset and a slope for every coordinate."""
+    if len(shape) == 3:
+        channels, *sides = shape
+        if latent is None:
+            return ImageBody(shape, width, generator)
+        return LatentBody(latent, (2 * channels, *sides), width, generator)
+    columns = math.prod(shape)
+    return RowBody(latent or columns, 4 * width, generator, answers=2 * columns if latent else columns)
+
+
+def _middle(width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, 1, 1), nn.SiLU(), nn.Conv2d(2 * width, 2 * width, 3, 1, 1)
+    )
+
+
+def _each(width: Tensor, x: Tensor) -> Tensor:
+    return width.view(-1, *[1] * (x.dim() - 1))
+
+
+def _draw(body: Body, generator: torch.Generator | None) -> None:
     """Every layer from a named stream, but the last, which begins at 0."""
     for layer in body.modules():
         if isinstance(layer, nn.Linear):

@@ -56,9 +56,9 @@ class View:
 class Walk:
     """How manifold walks are made.
 
-    ``refresh`` 0 walks every training point once, at the start of the stage; k > 0 walks them again every
-    k iterations. With ``live`` energy and ``refresh`` 1 only the batch is walked, every step (the paper); so it is
-    where there are so many points that none comes twice.
+    ``refresh`` 0 walks every training point once, when walks begin (at the share ``start`` of the stage); k > 0 walks
+    them again every k iterations. With ``live`` energy and ``refresh`` 1 only the batch is walked, every step (the
+    paper); so it is where there are so many points that none comes twice.
     """
 
     energy: WalkEnergy
@@ -71,6 +71,7 @@ class Walk:
     relax: Langevin | None = None  # moves back to the data after every step
     composed: bool = False  # the augmented view is taken of the walk's end; else the end is a look of its own
     share: float = 1.0  # of the points that walk, the others stay; not on a graph
+    start: float = 0.0  # share of the stage before which points stay where they are
     graph: WalkGraph | None = None  # of the training points, in their order; walks go along it
 
     @property
@@ -82,6 +83,10 @@ class Walk:
     def frozen(self) -> bool:
         """Whether the energy that the stage began with is kept for it."""
         return self.energy in ("stage1", "noise")
+
+    def first(self, iterations: int) -> int:
+        """The iteration at which walks begin, of a stage of so many."""
+        return round(self.start * iterations)
 
     def __call__(self, energy: EnergyFn, x: Tensor, generator: torch.Generator, every: int = 0) -> Tensor:
         """The end of a walk from each point, or its path, at every ``every``-th step."""
@@ -139,6 +144,7 @@ class Stage:
         optimiser: learning rate and its course.
         density: the likelihood model, bound to the run.
         density_weights: of its terms; those of weight 0 are left out.
+        density_start: share of the stage before which they are not trained.
         terms: the objectives, bound to the run, by the name that the log gives them. Only what they need is computed.
         moves: global steps, bound to the run.
         view: how the augmented view is made; needed where a term or a move looks at it.
@@ -154,6 +160,7 @@ class Stage:
     optimiser: Optimiser
     density: Density
     density_weights: Mapping[str, float] = field(default_factory=dict)
+    density_start: float = 0.0
     terms: Mapping[str, Objective] = field(default_factory=dict)
     moves: Mapping[str, Move] = field(default_factory=dict)
     view: View | None = None
@@ -180,9 +187,14 @@ class Stage:
         """Whether a term in force gives every cluster its share: one cluster for all points is then an accident."""
         return any(term.shares_out and term.at(progress) > 0 for term in self.terms.values())
 
+    def density_at(self, progress: float) -> Mapping[str, float]:
+        """The weights of the density's terms at a share of the stage."""
+        return self.density_weights if progress >= self.density_start else {}
+
     def weights(self, progress: float) -> dict[str, float]:
         """The weight of every term at a share of the stage, in the order they are summed."""
-        density = {name: self.density_weights[name] for name in self.density.terms if self.density_weights.get(name)}
+        given = self.density_at(progress)
+        density = {name: given[name] for name in self.density.terms if given.get(name)}
         return density | {name: term.at(progress) for name, term in self.terms.items()}
 
 

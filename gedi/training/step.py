@@ -78,7 +78,7 @@ class JointPass(nn.Module):
             self.model,
             batch.draw,
             latents[len(clustered) :],
-            now.density_weights,
+            now.density_at(batch.progress),
             lambda function, parts: self._everywhere(batch, function, parts),
             watching,
         )
@@ -143,7 +143,8 @@ def make_batch(
     for name in sorted(look for look in stage.looks if look not in ("view", "walk")):  # further views, on their own
         assert stage.view is not None
         looks[name] = stage.view(x, streams["view"])
-    if stage.density.sees_augmented and stage.density_weights and stage.view is not None:
+    weights = stage.density_at(progress)
+    if stage.density.sees_augmented and weights and stage.view is not None:
         x = stage.view.without_noise(x, streams["augmented"])
-    draw, carried = stage.density.draw(model, x, anchor, stage.density_weights, carried, streams)
+    draw, carried = stage.density.draw(model, x, anchor, weights, carried, streams)
     return Batch(anchor, looks, draw, progress, grouped, labels, proposed, answers), carried

@@ -12,7 +12,7 @@ from gedi.nn import Model
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.training.sharding import gathered
-from gedi.training.stage import Stage, radial_energy
+from gedi.training.stage import Stage, Walk, radial_energy
 from gedi.training.step import JointPass
 from gedi.types import EnergyFn, Points
 
@@ -40,9 +40,9 @@ class Walks:
 
     def begin(self, stage: Stage) -> None:
         """A new stage: nothing is walked yet, and the energy of this moment may be kept."""
-        if stage.walk is not None and stage.walk.radius is None:
+        if stage.walk is not None and stage.walk.frozen:
             with gathered(self.module):
-                self.density.settle(self.module.model, self.train)
+                self._settle(stage.walk)
         self.frozen = self._freeze() if stage.walk is not None and stage.walk.frozen else None
         self.ends = None
 
@@ -67,6 +67,11 @@ class Walks:
         walk = stage.walk
         if walk is None:
             return None
+        first = walk.first(stage.iterations)
+        if iteration < first:
+            return x
+        if iteration == first and not walk.frozen:
+            self._settle(walk)
         if walk.graph is not None:
             ends = self.train[walk.graph.walk(own.cpu(), walk.steps, streams["walk"]).to(own.device)]
             return ends if walk.composed or stage.view is None else stage.view(ends, streams["walk"])
@@ -90,6 +95,11 @@ class Walks:
             self.frozen = self._freeze()
             self.frozen.load_state_dict(state["frozen"])
         self.ends = None if state["ends"] is None else self.fabric.to_device(state["ends"])
+
+    def _settle(self, walk: Walk) -> None:
+        """The width is chosen by the density as it is when walks begin, which may learn until then."""
+        if walk.radius is None:
+            self.density.settle(self.module.model, self.train)
 
     def _freeze(self) -> Model:
         with gathered(self.module):

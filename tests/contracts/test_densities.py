@@ -38,10 +38,17 @@ TINY = (
     "data.n_train=300", "data.n_test=50", "stage1.iterations=8", "stage2.iterations=8", "walk.steps=3", "n_init=1",
     "log_every=4",
 )  # fmt: skip
-ENERGIES = [kind for kind in KINDS if kind != "none"]
+SHARED = "denoiser, shared encoder"
+ENERGIES = [*(kind for kind in KINDS if kind != "none"), SHARED]
+
+
+def class_of(kind):
+    return KINDS["denoiser" if kind == SHARED else kind]
 
 
 def settings(kind, *more):
+    if kind == SHARED:
+        return settings("denoiser", "density.own_encoder=false", *more)
     return parse(override(preset("moons"), [*TINY, f"density.kind={kind}", *NEEDS.get(kind, ()), *more]))
 
 
@@ -66,10 +73,10 @@ def test_every_kind_is_under_contract():
 @pytest.mark.parametrize("kind", ENERGIES)
 def test_it_trains_in_a_preset_by_its_name_alone(trained, kind):
     run = trained(kind)
-    assert run.trainer.density.kind == kind
+    assert run.trainer.density.kind == class_of(kind).kind
     terms = {name for leg in run.trainer.course.legs for name in leg.stage.density_weights}
-    assert terms <= set(KINDS[kind].terms)
-    assert bool(terms) != KINDS[kind].exact
+    assert terms <= set(class_of(kind).terms)
+    assert bool(terms) != class_of(kind).exact
 
 
 @pytest.mark.parametrize("kind", ENERGIES)
@@ -107,11 +114,11 @@ def test_it_gives_samples_by_a_stream(trained, kind):
 @pytest.mark.parametrize("kind", ENERGIES)
 def test_walks_go_along_it_in_every_way_it_knows(kind, direction):
     walk = ("walk.steps=2", f"walk.direction={direction}", "walk.radius=0.1")
-    if direction == "latent" and not KINDS[kind].has_latent:
+    if direction == "latent" and not class_of(kind).has_latent:
         with pytest.raises(UserError, match="needs a density with a latent"):
             prepare(settings(kind, *walk))
         return
-    run = prepare(settings(kind, *walk, *(["stage1.iterations=2"] if KINDS[kind].terms else [])))
+    run = prepare(settings(kind, *walk, *(["stage1.iterations=2"] if class_of(kind).terms else [])))
     train(run)
     ends = run.trainer.walks.ends
     assert ends.shape == run.data.train.shape
@@ -128,7 +135,7 @@ def test_what_is_saved_says_the_same_when_it_is_loaded(trained, kind, tmp_path):
     torch.testing.assert_close(Fitted.load(tmp_path / "model").log_density(x), fitted.log_density(x))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ENERGIES if KINDS[kind].terms])
+@pytest.mark.parametrize("kind", [kind for kind in ENERGIES if class_of(kind).terms])
 def test_a_stopped_run_goes_on_bit_for_bit(trained, kind, tmp_path):
     first, second = prepare(settings(kind)), prepare(settings(kind))
     first.trainer.fit(stop_after=6)
@@ -250,11 +257,16 @@ def test_flows_take_rows_and_say_what_images_have():
         density.module(4, lambda name: torch.nn.Identity(), Streams(0), (1, 8, 8))
 
 
-@pytest.mark.parametrize("kind", ["autoregressive", "vae"])
+@pytest.mark.parametrize("kind", ["autoregressive", "vae", SHARED])
 def test_images_train_by_it_too(kind):
-    small = ["density.features=4", "density.layers=1"] if kind == "autoregressive" else ["density.width=16"]
+    small = {
+        "autoregressive": ["density.features=4", "density.layers=1"],
+        "vae": ["density.width=16"],
+        SHARED: ["density.features=4", "density.own_encoder=false"],
+    }[kind]
     brief = ["stage1.iterations=3", "stage2.iterations=2", "stage1.batch_size=16", "stage2.batch_size=16"]
     brief.append("walk.radius=0.3")  # only a denoiser chooses it
+    kind = class_of(kind).kind
     run = prepare(parse(override(preset("digits"), [*brief, f"density.kind={kind}", *small, "model.width=4"])))
     train(run)
     model, density = run.trainer.model, run.trainer.density

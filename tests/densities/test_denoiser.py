@@ -29,8 +29,16 @@ TINY = [
 ]  # fmt: skip
 
 
-def setup(*settings, shape=(2,), processes=Processes()):  # noqa: B008
-    config = parse(override(preset("circles"), [*ROWS, *settings]))
+#: Without an encoder of its own: beside the clusters, walks by the live one once it has learnt for a while.
+SHARED = [
+    "density.own_encoder=false", "stage1.iterations=0", "stage2.density={denoising: 1}", "walk.energy=live",
+    "walk.start=0.5",
+]  # fmt: skip
+OWN = pytest.mark.parametrize("own", ["true", "false"])
+
+
+def setup(*settings, shape=(2,), processes=Processes(), own="true"):  # noqa: B008
+    config = parse(override(preset("circles"), [*ROWS, f"density.own_encoder={own}", *settings]))
     far = torch.full(shape, 50.0).double()
     model = build_model(config, shape, 2, Streams(0)).double()
     return config.density.bind(Place(Box(-far, far), Box(-far, far), processes)), model
@@ -61,9 +69,10 @@ def test_scales_come_from_the_data_and_follow_their_units(seeded):
     )
 
 
+@OWN
 @pytest.mark.parametrize("columns", [1, 2, 40])
-def test_untrained_its_energy_is_that_of_the_blurred_gaussian(columns, seeded):
-    density, model = setup(shape=(columns,))
+def test_untrained_its_energy_is_that_of_the_blurred_gaussian(columns, own, seeded):
+    density, model = setup(shape=(columns,), own=own)
     centre = torch.randn(columns, generator=seeded(0), dtype=torch.float64)
     network_of(model).set_scales(centre, 2.0, 0.3, 6.0)
     x = centre + 2 * torch.randn(9, columns, generator=seeded(1), dtype=torch.float64)
@@ -110,6 +119,39 @@ def test_the_mean_before_the_noise_is_one_pass_and_no_score(monkeypatch):
     torch.testing.assert_close(density.denoised(model, x, 1.0), x / 2)
 
 
+@OWN
+def test_a_point_without_noise_is_encoded_as_it_is_and_noise_makes_it_no_larger(own, seeded):
+    _, model = setup(own=own)
+    network = network_of(model)
+    x = torch.tensor([7.0, -3.0]) + 2 * torch.randn(50_000, 2, generator=seeded(0), dtype=torch.float64)
+    network.set_scales(torch.tensor([7.0, -3.0]), 2.0, 0.1, 6.0)
+    torch.testing.assert_close(network.encoded(x, torch.full((len(x),), 1e-9).double()), x)
+    width = torch.full((len(x),), 5.0).double()
+    seen = network.encoded(x + 5 * torch.randn(x.shape, generator=seeded(1), dtype=torch.float64), width)
+    torch.testing.assert_close(seen.mean(dim=0), x.mean(dim=0), rtol=0, atol=0.05)
+    torch.testing.assert_close(seen.std(dim=0), x.std(dim=0), rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 8, 8), (3, 10, 7)])
+def test_what_is_decoded_is_an_offset_and_a_slope_of_the_latent_and_the_width(shape, seeded):
+    """Given latent and width, every coordinate's mean is linear in that coordinate and hears of no other."""
+    network = Denoiser(shape, 4, latent=5, generator=seeded(0)).double()
+    with torch.no_grad():
+        for p in network.parameters():
+            p.add_(0.1 * torch.randn(p.shape, generator=seeded(1), dtype=torch.float64))
+    x, latent, width = (torch.randn(n, generator=seeded(2), dtype=torch.float64) for n in ((1, *shape), (1, 5), (1,)))
+    width = width.abs()
+    at = torch.zeros_like(x).flatten(1)
+    at[0, 1] = 1
+    way = at.view_as(x)
+    one, two, three = (network.decoded(x + t * way, width, latent) for t in (0, 1, 3))
+    assert torch.equal((two != one).flatten(1), at != 0)
+    torch.testing.assert_close(three - one, 3 * (two - one))
+    assert not torch.equal(network.decoded(x, width, latent + 1), one)
+    assert not torch.equal(network.decoded(x, 2 * width, latent) - one, torch.zeros_like(one))
+    assert (network(x, width, lambda seen: latent) - one).abs().max() == 0
+
+
 @pytest.mark.parametrize("shape", [(2,), (1, 8, 8)])
 def test_walks_along_the_density_ask_for_one_pass_a_step(shape, seeded, monkeypatch):
     """Untrained, the pass is exactly the score of the Gaussian blurred by the lowest width."""
@@ -130,8 +172,14 @@ def test_walks_along_the_density_ask_for_one_pass_a_step(shape, seeded, monkeypa
     torch.testing.assert_close((before + way).norm(dim=1), before.norm(dim=1), rtol=0.05, atol=0)
 
 
-def test_the_term_is_the_error_in_errors_of_the_gaussians_denoiser(seeded):
-    density, model = setup()
+def latents_of(model, draw):
+    """What the step's one pass gives the density."""
+    return [model.encoder(part) for part in draw.encoded]
+
+
+@OWN
+def test_the_term_is_the_error_in_errors_of_the_gaussians_denoiser(own, seeded):
+    density, model = setup(own=own)
     x = 2 * torch.randn(20_000, 2, generator=seeded(0), dtype=torch.float64)
     density.measure(model, x)
     draw, carried = density.draw(model, x, x, WEIGHTS, None, Streams(1))
@@ -141,7 +189,7 @@ def test_the_term_is_the_error_in_errors_of_the_gaussians_denoiser(seeded):
     assert network.lowest <= width.min() < width.max() <= network.highest
     noise = (draw.apart["noised"] - x) / width.unsqueeze(1)
     assert noise.std().item() == pytest.approx(1, rel=0.02)
-    found = density.values(model, draw, [], WEIGHTS, alone, True)
+    found = density.values(model, draw, latents_of(model, draw), WEIGHTS, alone, True)
     assert found.terms["denoising"].item() == pytest.approx(1, rel=0.03)  # of a Gaussian nothing is left to learn
     assert found.figures == {}
 
@@ -173,8 +221,27 @@ def test_halves_of_a_batch_on_two_processes_make_the_whole(seeded):
     torch.testing.assert_close(torch.cat(errors).mean(), whole)
 
 
-def test_the_terms_gradient_is_right(seeded):
-    density, model = setup("density.features=1")
+def test_a_shared_encoder_learns_from_the_term_and_the_term_is_that_of_its_energy(seeded):
+    density, model = setup(own="false")
+    network = network_of(model)
+    with torch.no_grad():
+        network.body.last.weight.normal_(generator=seeded(0))
+    x = torch.randn(6, 2, generator=seeded(1), dtype=torch.float64)
+    density.measure(model, x)
+    draw, _ = density.draw(model, x, x, WEIGHTS, None, Streams(1))
+    term = density.values(model, draw, latents_of(model, draw), WEIGHTS, alone, False).terms["denoising"]
+    term.backward()
+    assert all(p.grad.abs().max() > 0 for p in model.encoder.parameters())
+    assert all(p.grad is None for p in model.projector.parameters())
+    noised, width = draw.apart["noised"], draw.apart["width"]
+    means = torch.cat([density.denoised(model, y.unsqueeze(0), float(w)) for y, w in zip(noised, width, strict=True)])
+    errors = (means - x).square().mean(dim=1) / network.size(width).square()
+    torch.testing.assert_close(term.detach(), errors.mean())
+
+
+@OWN
+def test_the_terms_gradient_is_right(own, seeded):
+    density, model = setup("density.features=1", own=own)
     network = network_of(model)
     x = torch.randn(5, 2, generator=seeded(1), dtype=torch.float64)
     draw, _ = density.draw(model, x, x, WEIGHTS, None, Streams(1))
@@ -182,7 +249,7 @@ def test_the_terms_gradient_is_right(seeded):
     def term(weight):
         with torch.no_grad():
             network.body.last.weight.copy_(weight)
-        found = density.values(model, draw, [], WEIGHTS, alone, False).terms["denoising"]
+        found = density.values(model, draw, latents_of(model, draw), WEIGHTS, alone, False).terms["denoising"]
         (gradient,) = torch.autograd.grad(found, network.body.last.weight)
         return found.item(), gradient
 
@@ -197,11 +264,13 @@ def two_points(n, seeded):
     return torch.cat([sign, torch.zeros(n, 1)], dim=1) + 0.02 * torch.randn(n, 2, generator=seeded(1))
 
 
-def test_it_learns_two_points_by_heart(seeded):
+@OWN
+def test_it_learns_two_points_by_heart(own, seeded):
     """Of data at -1 and 1 the mean before the noise is tanh(x / sigma^2)."""
     x = two_points(400, seeded)
     settings = ["n_init=1", "stage1.iterations=600", "stage2.iterations=0", "stage1.learning_rate=0.003"]
-    config = parse(override(preset("circles"), [*ROWS, *settings, "density.lowest=0.1", "model.clusters=2"]))
+    settings += ["density.lowest=0.1", "model.clusters=2", f"density.own_encoder={own}"]
+    config = parse(override(preset("circles"), [*ROWS, *settings]))
     run = prepare(config, data=Dataset("points", x, x))
     train(run)
     density, model = run.trainer.density, run.trainer.model.eval()
@@ -224,7 +293,17 @@ def run_of_images(*settings):
 
 @pytest.mark.parametrize(
     ("stop", "settings"),
-    [(5, ()), (17, ()), (17, ("walk.energy=noise",)), (17, ("walk.energy=live", "walk.refresh=7"))],
+    [
+        (5, ()),
+        (17, ()),
+        (17, ("walk.energy=noise",)),
+        (17, ("walk.energy=live", "walk.refresh=7")),
+        (4, SHARED),
+        (6, SHARED),
+        (9, SHARED),
+        (9, (*SHARED, "walk.refresh=3")),
+        (7, (*SHARED, "stage2.density_start=0.5", "walk.start=0.8")),
+    ],
 )
 def test_a_run_that_is_stopped_and_loaded_ends_bit_for_bit_as_one_that_is_not(stop, settings, tmp_path):
     (whole, log), (first, begun), (second, ended) = (run_of_images(*settings) for _ in range(3))
@@ -238,7 +317,7 @@ def test_a_run_that_is_stopped_and_loaded_ends_bit_for_bit_as_one_that_is_not(st
     assert begun + ended == log
     width = network_of(whole.trainer.model).walk_width
     assert network_of(whole.trainer.model).lowest < width < network_of(whole.trainer.model).highest
-    assert {"denoising"} < set(log[0])
+    assert any("denoising" in record for record in log)
 
 
 def test_the_walk_is_by_the_density_of_stage_1_and_each_batch_is_walked_anew():
@@ -276,6 +355,51 @@ def test_a_run_says_how_wide_its_noise_is_and_how_far_walks_get_by_it():
     assert len(points["samples"]) == 64
 
 
+def test_walks_of_a_live_density_begin_at_their_share_of_the_stage_and_choose_the_width_then():
+    run, log = run_of_images(*SHARED, "stage2.iterations=10")
+    network, walks = network_of(run.trainer.model), run.trainer.walks
+    x, own = run.trainer.train[torch.arange(20)], torch.arange(20)
+
+    def ends(iteration):
+        return walks.of(run.trainer.course.leg.stage, iteration, own, x, Streams(0))
+
+    run.trainer.fit(stop_after=5)
+    assert torch.equal(ends(4), x)
+    assert network.walk_width == network.lowest  # nothing is chosen yet
+    assert not torch.equal(ends(5), x)
+    assert network.walk_width > network.lowest
+    run.trainer.fit(stop_after=1)
+    chosen = network.walk_width.clone()
+    run.trainer.fit()
+    assert network.walk_width == chosen
+    assert "denoising" in log[-1]
+    assert run.trainer.density.encoders == 1
+
+
+def test_the_densitys_terms_may_begin_once_clusters_have_formed():
+    """Until then its weights stay as they are, and nothing of it is in the sum."""
+    run, log = run_of_images(*SHARED, "stage2.iterations=10", "stage2.density_start=0.45", "walk.start=0.7", "seed=1")
+    begun = {name: p.clone() for name, p in network_of(run.trainer.model).named_parameters()}
+    run.trainer.fit(stop_after=5)
+    assert all(torch.equal(p, begun[name]) for name, p in network_of(run.trainer.model).named_parameters())
+    run.trainer.fit(stop_after=1)
+    assert not torch.equal(network_of(run.trainer.model).body.last.bias, begun["body.last.bias"])
+    run.trainer.fit()
+    terms = {record["iteration"]: "denoising" in record for record in log if "event" not in record}
+    assert terms == {4: False, 8: True, 10: True}
+
+
+def test_the_live_density_is_walked_on_by_the_clusters_own_encoder():
+    run, _ = run_of_images(*SHARED)
+    run.trainer.fit(stop_after=8)
+    x, own = run.trainer.train[torch.arange(20)], torch.arange(20)
+    stage = run.trainer.course.leg.stage
+    before = run.trainer.walks.of(stage, 8, own, x, Streams(0))
+    with torch.no_grad():
+        run.trainer.model.encoder.last.weight.mul_(3)
+    assert not torch.equal(run.trainer.walks.of(stage, 8, own, x, Streams(0)), before)
+
+
 @pytest.mark.parametrize(("share", "walked"), [(0.0, 0), (0.25, 5), (0.5, 10), (1.0, 20)])
 @pytest.mark.parametrize("energy", ["stage1", "noise"])
 def test_a_share_of_the_points_walks_and_the_others_stay(share, walked, energy):
@@ -288,10 +412,12 @@ def test_a_share_of_the_points_walks_and_the_others_stay(share, walked, energy):
     assert torch.equal(*moved) == (share in (0, 1))  # others each time
 
 
-def test_a_fitted_model_is_saved_with_its_scales_and_answers(tmp_path, seeded):
+@OWN
+def test_a_fitted_model_is_saved_with_its_scales_and_answers(own, tmp_path, seeded):
     x = 10 + 5 * two_points(200, seeded)
     short = ["stage1.iterations=20", "stage2.iterations=20", "walk.steps=2", "walk.direction=denoise", "n_init=1"]
-    fitted = fit(x, parse(override(preset("circles"), [*ROWS, *short])), clusters=2)
+    shared = SHARED if own == "false" else []
+    fitted = fit(x, parse(override(preset("circles"), [*ROWS, *short, *shared])), clusters=2)
     fitted.save(tmp_path)
     again = Fitted.load(tmp_path)
     for ask in ("log_density", "score", "walk", "predict"):
@@ -307,6 +433,8 @@ def test_a_fitted_model_is_saved_with_its_scales_and_answers(tmp_path, seeded):
         (["walk.direction=fresh"], "walk.radius=null leaves it to the density"),
         (["walk.relax=3"], "walk.relax=3 must be 0"),
         (["stage1.iterations=0"], "no stage trains it: give stage1 iterations, or .* walk.composed=false"),
+        ([*SHARED, "walk.energy=stage1"], "no stage before stage2 trains the density .* walk.energy=live"),
+        ([*SHARED, "walk.energy=noise"], "no stage before stage2 trains the density .* walk.energy=live"),
         (["density.chains=3"], r"unknown key 'density\.chains'"),
         (["stage1.density.contrast=1"], "unknown term of density.kind=denoiser"),
         (["density.lowest=0"], r"density\.lowest"),

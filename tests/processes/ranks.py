@@ -143,6 +143,7 @@ def collectives(rank, size, place):
 #: Densities that learn from points alone, small.
 ALONE = {
     "denoiser": "{kind: denoiser, features: 2}",
+    "denoiser, shared encoder": "{kind: denoiser, features: 2, own_encoder: false}",
     "flow": "{kind: flow, hidden: [5], transforms: 1}",
     "autoregressive": "{kind: autoregressive, hidden: [5], transforms: 1}",
     "vae": "{kind: vae, width: 4, code: 2}",
@@ -172,7 +173,7 @@ def density_gradient(network, model, stage, rows):
     mine = draw._replace(apart=apart, encoded=[part[rows] for part in draw.encoded])
     value = network(Batch(x[rows], {}, mine, 0.5), lambda: (stage, {}), False).terms[term]
     value.backward()
-    gradients = {name: whole(p.grad).clone() for name, p in model.density.named_parameters()}
+    gradients = {name: whole(p.grad).clone() for name, p in model.named_parameters() if p.grad is not None}
     return {"value": value.detach(), "gradients": gradients}
 
 
