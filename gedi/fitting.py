@@ -238,8 +238,6 @@ def prepare(
     density.measure(model, data.train)
     open_ = None if constraint is None else left_open(constraint, answers, data.occurring)
     few = choose_few(config, data, constraint, open_, streams.numpy("labelled"))
-    if few is not None and processes.size > 1:
-        raise UserError(f"data.label_these is for one process, got {processes.size}")
     shares, graph = (None, None) if proposed is None else (proposed.shares, proposed.graph)
     context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares, answers, few)
     stages = build_stages(method_config, density, context, graph)

@@ -66,6 +66,8 @@ def judge(
         if config.model.of_rows:  # a table
             evidence["test_points"] = test_points
     found = verdict(evidence | of_samples(metrics), subjects)
+    if "clusters" in subjects and left_open is not None and left_open.swaps:
+        found["why"].append(_told_before(left_open))
     if few:
         found["why"].append(_labels_used(few))
     return found
@@ -100,6 +102,14 @@ def _of_clusters(
     return evidence
 
 
+def _told_before(left_open: Shortcuts) -> str:
+    """How many namings fit, and what would help."""
+    few = "" if left_open.exact else "at least "
+    maps = f"{few}{left_open.count:,} maps of the symbols fit what is known, {len(left_open.swaps):,} exchange names"
+    advice = left_open.label_these(1)
+    return f"Before training: {maps}; a label for {advice.symbols[0]} would leave {advice.swaps:,} of these."
+
+
 def _labels_used(few: Mapping[int, int]) -> str:
     """Labels are no secret."""
     symbols = " and ".join(map(str, few))
@@ -111,6 +121,8 @@ def _of_rule(metrics: Mapping[str, Any], left_open: Shortcuts | None, few: Mappi
     if "validation_constraint_satisfied" not in metrics:
         return evidence
     names = left_open is not None and left_open.exact and not _still_open(left_open, few)
+    if not few and metrics.get("namings_open", 0) > 0:  # the rule could, but not by the groups that there are
+        names = False
     return evidence | {"rule_held_out": metrics["validation_constraint_satisfied"], "rule_names": float(names)}
 
 

@@ -45,7 +45,7 @@ def further_rules(
         >>> near = Constraint.from_predicate(lambda a, b: abs(a - b) == 1, [range(4)] * 2)
         >>> open_ = near.shortcuts()                                        # forwards or backwards, and folded together
         >>> parity = Constraint.from_predicate(lambda a, b: (a + b) % 2 == 1, [range(4)] * 2)
-        >>> [(rule.name, rule.swaps) for rule in further_rules(open_, {"odd sum": parity, "order": sorted_(2, range(4))})]
+        >>> [rule[::2] for rule in further_rules(open_, {"odd sum": parity, "order": sorted_(2, range(4))})]
         [('order', 0), ('odd sum', 1)]
     """
     if found.kinds:

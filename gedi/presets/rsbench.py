@@ -25,12 +25,12 @@ _FEW_STARTS = {"align": {"restarts": 50}}  # each goes through a circuit with 91
 
 # As many groups as in rsbench: 420 of each combination (of Half and EvenOdd).
 RSBENCH_PRESETS: dict[str, dict[str, Any]] = {
-    "mnist-half": _given("addition-1000", "half", 5, "sum", 2, 2940),
-    "mnist-even-odd": _given("addition-1000", "even-odd", 10, "sum", 2, 6720),
-    "mnist-math": _given("addition-1000", "math", 6, "differences", 3, 3000, moves=_FEW_STARTS),
-    "mnist-xor": _given("addition-1000", "xor", 2, "parity", 4, 1000),
-    "digits-half": _given("digits-addition", "half", 5, "sum", 2, 160),
-    "digits-even-odd": _given("digits-addition", "even-odd", 10, "sum", 2, 400),
-    "digits-math": _given("digits-addition", "math", 6, "differences", 3, 200, moves=_FEW_STARTS),
-    "digits-xor": _given("digits-addition", "xor", 2, "parity", 4, 60, batch_size=120),
+    "mnist-half": _given("addition-100", "half", 5, "sum", 2, 2940),
+    "mnist-even-odd": _given("addition-100", "even-odd", 10, "sum", 2, 6720),
+    "mnist-math": _given("addition-100", "math", 6, "differences", 3, 3000, moves=_FEW_STARTS),
+    "mnist-xor": _given("addition-100", "xor", 2, "parity", 4, 1000),
+    "digits-half": _given("digits-addition", "half", 5, "sum", 2, 140, iterations=300),
+    "digits-even-odd": _given("digits-addition", "even-odd", 10, "sum", 2, 400, iterations=300),
+    "digits-math": _given("digits-addition", "math", 6, "differences", 3, 200, iterations=300, moves=_FEW_STARTS),
+    "digits-xor": _given("digits-addition", "xor", 2, "parity", 4, 50, iterations=300, batch_size=120),
 }

@@ -87,8 +87,8 @@ RSBENCH_TABLES: dict[str, TableSpec] = {
         (
             "Maps that fit are told before training: namings of the symbols, the true one among them, under which "
             "every combination that occurs keeps its answer; exchanges are those that are one to one, which clusters "
-            "cannot rule out. Where there is one, nothing without labels can do better than chance at it: accuracy near 0 "
-            "with clusters matched near 1 is the other naming.",
+            "cannot rule out. Where there is one, nothing without labels can do better than chance at it: accuracy "
+            "near 0 with clusters matched near 1 is the other naming.",
             "Answers right: on groups held out, of the combinations of training; of any combination: test images put "
             "together at random. Concept accuracy, F1, collapse and calibration error on all test images of the task's "
             "digits, without matching.",
