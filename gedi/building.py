@@ -16,7 +16,7 @@ from gedi.graph import WalkGraph
 from gedi.logic import Constraint
 from gedi.moves.move import Augment
 from gedi.nn import MLP, Classifier, Codes, ConvEncoder, Cube, Model, Passthrough, Projector, Prototypes, ResNet8
-from gedi.objectives.objective import Context
+from gedi.objectives.objective import Context, Few
 from gedi.random import Streams
 from gedi.sampling import Box, Initial, Langevin, Normal
 from gedi.training import GuardSettings, Optimiser, Stage, TrainerSettings, View, Walk
@@ -134,6 +134,7 @@ def context_of(
     labelled: bool = False,
     shares: Tensor | None = None,
     answers: Tensor | None = None,
+    few: Few | None = None,
 ) -> Context:
     """What terms and moves may have to know of a run; ``shares`` of the clusters where a proposal was made."""
     by_rule = constraint is not None and config.constraint.prior == "rule"
@@ -148,6 +149,7 @@ def context_of(
         labelled,
         shares is not None,
         answers,
+        few,
     )
 
 

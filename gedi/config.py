@@ -74,10 +74,15 @@ class DataConfig(Section):
     factor: Annotated[Real, Field(gt=0, lt=1)] = 0.5  # circles: the inner radius
     turns: Width = 1.5  # spirals: how far they wind
     triplets: Positive = 100  # addition only
-    pairs: Positive = 1000  # sums: pairs of numbers whose sum is given
+    pairs: Positive = 1000  # sums: pairs of numbers whose sum is given; tasks with shortcuts: groups
     digits: Positive = 1  # sums: digits of each number
     free: Count = 0  # addition, sums: further images in no group
     validation: Count = 0  # addition, sums: further groups held out of training, to choose settings by
+    # tasks with shortcuts: those combinations of digits that leave other namings, or all there are
+    combinations: Literal["some", "all"] = "some"
+    # a few labels beside a rule: of how many symbols, those that leave the fewest other namings; 0 has none
+    label_these: Count = 0
+    labelled: Positive = 10  # training images of each of these symbols whose label is told
     # rows of a table: one factor for all columns, one for each, what their ranges speak for, or all rows of one length
     columns: Literal["together", "apart", "auto", "cosine"] = "together"
     # rows: principal components kept, and the distance from them; auto: those above noise, of more than 128 columns
@@ -170,8 +175,9 @@ class ConstraintConfig(Section):
     """What is known of a group of symbols."""
 
     # sum: two numbers of variables / 2 digits each, whose sum is given with the data
-    rule: Literal["addition", "sum", "all-different", "sorted", "problog", "cnf"] | None = None
-    variables: Positive = 3  # all-different, sorted, sum: points in a group
+    # differences: how much each of them is above the next; parity: of their sum. Both are given like a sum
+    rule: Literal["addition", "sum", "differences", "parity", "all-different", "sorted", "problog", "cnf"] | None = None
+    variables: Positive = 3  # all rules but addition, problog and cnf: points in a group
     path: Place | None = None  # problog, cnf: the file
     query: str | None = None  # problog: what must hold; None takes the program's own
     prior: Literal["uniform", "rule"] = "uniform"  # shares of the symbols: equal, or as the rule implies

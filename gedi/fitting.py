@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
@@ -23,11 +24,12 @@ from gedi.data import Dataset
 from gedi.densities.density import Place
 from gedi.devices import make_fabric
 from gedi.errors import UserError
+from gedi.few_labels import choose_few
 from gedi.fitted import Fitted
 from gedi.footprint import check_data, check_training
 from gedi.in_memory import dataset_of, settings_of
 from gedi.judge import judge
-from gedi.logic import Constraint
+from gedi.logic import Constraint, Shortcuts
 from gedi.measures.measure import Trained
 from gedi.measuring import kept_points, measured
 from gedi.methods import with_method
@@ -37,7 +39,7 @@ from gedi.presets import check_preset
 from gedi.processes import Processes
 from gedi.proposing import MOST_CLUSTERS, clusters_asked, has_graph, needs_graph, propose
 from gedi.random import Streams
-from gedi.rules import build_constraint, check_constraint, foretold
+from gedi.rules import build_constraint, check_constraint, foretold, left_open
 from gedi.sampling import Box
 from gedi.sources import data_box, load_data
 from gedi.trained import check_method
@@ -134,11 +136,28 @@ class Prepared:
     constraint: Constraint | None
     clusters: int
     own_encoder: bool
+    left_open: Shortcuts | None = None  # what the rule leaves open, where it can be searched
 
     @property
     def foretold(self) -> tuple[str, ...]:
         """What can be said before training of a rule: whether it can name the symbols."""
-        return () if self.constraint is None else foretold(self.constraint, self.trainer.answers)
+        return () if self.left_open is None else foretold(self.left_open, self.basis, self.few)
+
+    @property
+    def basis(self) -> str:
+        """By which groups it is told what the rule leaves open."""
+        if self.data.occurring is not None:
+            return "the combinations that occur"
+        return "" if self.data.answers is None else "every group whose answer occurs"
+
+    @property
+    def few(self) -> dict[int, int]:
+        """How many images of which symbol have a label that training looks at."""
+        few = self.trainer.few
+        if few is None or not any(leg.stage.looks_at_few for leg in self.trainer.course.legs):
+            return {}
+        found, counts = torch.unique(few.labels.cpu(), return_counts=True)
+        return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
     def fitted(self, verdict: Record | None = None) -> Fitted:
         """What was learnt, once training has come to its end."""
@@ -217,8 +236,10 @@ def prepare(
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
     density.measure(model, data.train)
+    open_ = None if constraint is None else left_open(constraint, answers, data.occurring)
+    few = choose_few(config, data, constraint, open_, streams.numpy("labelled"))
     shares, graph = (None, None) if proposed is None else (proposed.shares, proposed.graph)
-    context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares, answers)
+    context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares, answers, few)
     stages = build_stages(method_config, density, context, graph)
     trainer = Trainer(
         model,
@@ -233,8 +254,10 @@ def prepare(
         labels=fabric.to_device(data.train_labels) if any(stage.looks_at_labels for stage in stages) else None,
         proposed=None if proposed is None else fabric.to_device(proposed.parts),
         answers=None if answers is None else fabric.to_device(answers),
+        few=None if few is None else few._replace(rows=fabric.to_device(few.rows), labels=fabric.to_device(few.labels)),
     )
-    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, encoder is not None)
+    own = encoder is not None
+    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, own, open_)
 
 
 def train(
@@ -298,4 +321,6 @@ def judge_prepared(prepared: Prepared, metrics: Record, interventions: int) -> R
         loss_range=cluster_loss_range([leg.stage for leg in prepared.trainer.course.legs]),
         interventions=interventions,
         constraint=prepared.constraint,
+        left_open=prepared.left_open,
+        few=prepared.few,
     )

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gedi.config import Config
-from gedi.errors import UserError
 from gedi.evaluation import Subject, verdict
-from gedi.logic import Constraint
+from gedi.logic import Constraint, Shortcuts
 from gedi.methods import has_clusters, has_density
 
 #: What evidence says that is no figure of a run itself, by its name.
@@ -20,7 +19,7 @@ EVIDENCE = {
     "mmd_over_null": "sample_mmd2 over sample_mmd2_null95, what chance allows",
     "interventions": "how often the guard stepped in",
     "rule_held_out": "share of groups held out that satisfy the rule",
-    "rule_names": "1: no other naming of the symbols satisfies the rule",
+    "rule_names": "1: no other naming of the symbols satisfies the rule and the labels, where there are any",
     "rule_trained": "share of training groups that satisfy the rule",
 }
 #: Figures that become evidence as they are. Those that labels take part in must never stand here.
@@ -37,6 +36,8 @@ def judge(
     loss_range: tuple[float, float] | None,
     interventions: int,
     constraint: Constraint | None = None,
+    left_open: Shortcuts | None = None,
+    few: Mapping[int, int] | None = None,
 ) -> dict[str, Any]:
     """The verdict on a run: see :mod:`gedi.evaluation.verdict`.
 
@@ -49,6 +50,8 @@ def judge(
         loss_range: their loss for a perfect clustering, and for one that knows nothing; None where it proves nothing.
         interventions: of the guard.
         constraint: the rule, where there is one.
+        left_open: the namings that it cannot tell apart, where they are known.
+        few: how many images of which symbol had a label.
     """
     evidence: dict[str, float] = {name: metrics[name] for name in _AS_MEASURED if name in metrics}
     evidence["interventions"] = interventions
@@ -57,12 +60,17 @@ def judge(
         subjects += ("clusters",)
         evidence |= _of_clusters(metrics, clusters, selection_losses, loss_range)
         if config.constraint.rule is not None or constraint is not None:
-            evidence |= _of_rule(metrics, constraint)
+            evidence |= _of_rule(metrics, left_open, few or {})
     if has_density(config):
         subjects += ("density",)
         if config.model.of_rows:  # a table
             evidence["test_points"] = test_points
-    return verdict(evidence | of_samples(metrics), subjects)
+    found = verdict(evidence | of_samples(metrics), subjects)
+    if "clusters" in subjects and left_open is not None and left_open.swaps:
+        found["why"].append(_told_before(left_open))
+    if few:
+        found["why"].append(_labels_used(few))
+    return found
 
 
 def of_samples(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -94,12 +102,34 @@ def _of_clusters(
     return evidence
 
 
-def _of_rule(metrics: Mapping[str, Any], constraint: Constraint | None) -> dict[str, float]:
+def _told_before(left_open: Shortcuts) -> str:
+    """How many namings fit, and what would help."""
+    few = "" if left_open.exact else "at least "
+    maps = f"{few}{left_open.count:,} maps of the symbols fit what is known, {len(left_open.swaps):,} exchange names"
+    advice = left_open.label_these(1)
+    return f"Before training: {maps}; a label for {advice.symbols[0]} would leave {advice.swaps:,} of these."
+
+
+def _labels_used(few: Mapping[int, int]) -> str:
+    """Labels are no secret."""
+    symbols = " and ".join(map(str, few))
+    return f"Labels were used: of {sum(few.values())} training images, all of symbol {symbols}."
+
+
+def _of_rule(metrics: Mapping[str, Any], left_open: Shortcuts | None, few: Mapping[int, int]) -> dict[str, float]:
     evidence = {"rule_trained": metrics["constraint_satisfied"]} if "constraint_satisfied" in metrics else {}
-    if "validation_constraint_satisfied" not in metrics or constraint is None:
+    if "validation_constraint_satisfied" not in metrics:
         return evidence
-    try:
-        names = constraint.shortcuts().names_symbols
-    except UserError:  # a rule too large to search
+    names = left_open is not None and left_open.exact and not _still_open(left_open, few)
+    if not few and metrics.get("namings_open", 0) > 0:  # the rule could, but not by the groups that there are
         names = False
     return evidence | {"rule_held_out": metrics["validation_constraint_satisfied"], "rule_names": float(names)}
+
+
+def _still_open(left_open: Shortcuts, few: Mapping[int, int]) -> bool:
+    """Whether a renaming is left that keeps the symbols whose labels were seen."""
+    kept = [left_open.symbols[symbol] for symbol in few]
+    return any(
+        all(image == symbol for symbol, image in zip(left_open.symbols, swap, strict=True) if symbol in kept)
+        for swap in left_open.swaps
+    )

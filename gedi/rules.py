@@ -1,5 +1,6 @@
 """The constraint that a config names."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import torch
 from torch import Tensor
 
 from gedi.config import ConstraintConfig
+from gedi.data.rsbench import differences, parity
 from gedi.errors import UserError
-from gedi.logic import Constraint, all_different, sorted_, sums_to
+from gedi.logic import Constraint, Labels, Shortcuts, all_different, sorted_, sums_to
 
 
 def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | None:
@@ -20,6 +22,9 @@ def build_constraint(settings: ConstraintConfig, symbols: int) -> Constraint | N
         return sums_to(2, domain)
     if settings.rule == "sum":
         return sum_of_numbers(settings.variables, symbols)
+    if settings.rule in ("differences", "parity"):
+        function = differences if settings.rule == "differences" else parity
+        return Constraint.from_function(function, [domain] * settings.variables)
     if settings.rule == "all-different":
         return all_different(settings.variables, domain)
     if settings.rule == "sorted":
@@ -79,24 +84,62 @@ def check_constraint(
         )
 
 
-def foretold(constraint: Constraint, answers: Tensor | None) -> tuple[str, ...]:
-    """What can be said before training of whether a rule can name the symbols, and what would help it; in words.
+def left_open(
+    constraint: Constraint, answers: Tensor | None, occurring: Sequence[tuple[Any, ...]] | None = None
+) -> Shortcuts | None:
+    """The namings that a rule cannot tell apart; None where they cannot be searched.
 
     Args:
         constraint: the rule.
         answers: what was observed of each group, as the rule numbers it; those that occur count.
+        occurring: which groups occur, where that is known: then they count, and no others.
     """
     try:
-        found = constraint.shortcuts(answers=_that_occur(constraint, answers))
+        if occurring is not None:
+            return constraint.shortcuts(data=occurring)
+        return constraint.shortcuts(answers=_that_occur(constraint, answers))
     except UserError:  # too large to search, or with probabilities of its own
-        return ()
+        return None
+
+
+def foretold(found: Shortcuts, basis: str = "", few: Mapping[int, int] | None = None) -> tuple[str, ...]:
+    """What can be said before training of whether a rule can name the symbols, and what would help it; in words.
+
+    Args:
+        found: what the rule leaves open.
+        basis: by which groups that is told; empty: by all that satisfy the rule.
+        few: how many images of which symbol have a label.
+
+    Example:
+        >>> from gedi.logic import all_different
+        >>> foretold(all_different(2, range(2)).shortcuts())[-1]
+        'the rule: a label for 0 would help most, which leaves no other naming'
+    """
     lines = str(found).splitlines()
-    said = [lines[0], lines[-1]]
+    said = [lines[0] + (f", by {basis}" if basis else ""), lines[-1]]
+    if found.swaps or found.collapses:
+        listed = "" if len(found.maps) == found.count else " of those listed"
+        said.append(f"{len(found.swaps)}{listed} exchange names, {len(found.collapses)} merge symbols")
     if found.swaps:
-        advice = found.label_these(2)
-        left = "which leaves no other naming" if advice.swaps == 0 else f"which leaves {advice.swaps} other namings"
-        said.append(f"a label for {' and '.join(map(str, advice.symbols))} would help most, {left} of those listed")
+        advice = _advice(found)
+        left = f"leaves {_others(advice.swaps)}{listed}"
+        said.append(f"a label for {_listed(advice.symbols)} would help most, which {left}")
+    if few:
+        said.append(f"labels are used: {_listed(few.values())} images of {_listed(found.symbols[k] for k in few)}")
     return tuple(f"the rule: {line}" for line in said)
+
+
+def _advice(found: Shortcuts) -> Labels:
+    """As few symbols as leave no other naming, or three."""
+    return next((x for k in (1, 2) if (x := found.label_these(k)).swaps == 0), found.label_these(3))
+
+
+def _others(n: int) -> str:
+    return "no other naming" if n == 0 else f"{n} other naming{'s' * (n > 1)}"
+
+
+def _listed(things: Iterable[Any]) -> str:
+    return " and ".join(map(str, things))
 
 
 def _that_occur(constraint: Constraint, answers: Tensor | None) -> list[Any] | None:

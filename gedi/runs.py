@@ -124,6 +124,7 @@ def results_of(prepared: Prepared, metrics: Record, logged: list[Record]) -> Rec
         "source": prepared.data.source,
         "clusters_by": "cluster head" if has_clusters(prepared.method_config) else "k-means on test features",
         "metrics": metrics,
+        "rule": said_of_rule(prepared),
         "density": density_check(metrics) if "sample_1nn" in metrics else None,
         "restarts": {
             "selection_losses": losses,
@@ -133,6 +134,20 @@ def results_of(prepared: Prepared, metrics: Record, logged: list[Record]) -> Rec
         "interventions": interventions,
         "temperature": trainer.density.temperature,
         "processes": trainer.processes.size,
+    }
+
+
+def said_of_rule(prepared: Prepared) -> Record | None:
+    """What was told before training of the rule, and how many labels were used beside it."""
+    found = prepared.left_open
+    if found is None:
+        return None
+    return {
+        "foretold": list(prepared.foretold),
+        "maps": found.count,
+        "exact": found.exact,
+        "swaps": len(found.swaps),
+        "labels": sum(prepared.few.values()),
     }
 
 

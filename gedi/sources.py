@@ -10,6 +10,7 @@ from torch import Tensor
 from gedi.config import Config, DataConfig
 from gedi.data import (
     CATALOGUE,
+    TASKS,
     Dataset,
     ImageSet,
     Pixels,
@@ -27,6 +28,7 @@ from gedi.data import (
     load_points,
     load_shards,
     sum_dataset,
+    task_dataset,
 )
 from gedi.errors import UserError
 from gedi.random import Streams
@@ -52,6 +54,20 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
         source, rng = d.name.removesuffix("-sum"), streams.numpy("train")
         return sum_dataset(
             source, d.pairs, d.digits, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
+        )
+    source, _, task = d.name.partition("-")
+    if task in TASKS:
+        rng = streams.numpy("train")
+        return task_dataset(
+            source,
+            task,
+            d.pairs,
+            d.free,
+            rng,
+            data_dir,
+            n_validation=d.validation,
+            every=d.combinations == "all",
+            pixels=pixels_of(d),
         )
     if d.name in CATALOGUE or d.name in ("digits", "images"):
         return image_dataset(config, load_image_set(d, data_dir), streams)

@@ -21,7 +21,7 @@ LAYERS = {
     "objectives": 2, "densities": 2, "moves": 2.5,
     "training": 3,
     # settings become data, a model and its stages
-    "devices": 3.5, "config": 4, "methods": 5, "building": 5, "rules": 5, "sources": 5, "footprint": 5,
+    "devices": 3.5, "config": 4, "methods": 5, "building": 5, "rules": 5, "few_labels": 5, "sources": 5, "footprint": 5,
     "proposing": 5, "trained": 5.5,
     "measures": 6, "judge": 6, "measuring": 6.5,
     # what every face stands on

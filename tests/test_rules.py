@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from gedi.config import ConstraintConfig
+from gedi.data import TASKS
 from gedi.errors import UserError
 from gedi.logic import Constraint, sums_to
 from gedi.objectives.constraint import Rule
 from gedi.objectives.objective import Context
-from gedi.rules import build_constraint, check_constraint, foretold
+from gedi.rules import build_constraint, check_constraint, foretold, left_open
 
 PROGRAM = """
 nn(net,[X],Y,[0,1,2,3]) :: digit(X,Y).
@@ -120,17 +121,41 @@ def test_what_does_not_fit_is_refused_in_one_line(constraint, symbols, group_siz
     assert "\n" not in str(error.value)
 
 
+def told(constraint, answers=None, **more):
+    found = left_open(constraint, answers, more.pop("occurring", None))
+    return None if found is None else foretold(found, **more)
+
+
 def test_what_a_rule_can_name_is_told_beforehand():
     total = Constraint.from_function(lambda a, b: a + b, [range(3)] * 2)
-    assert foretold(total, total.numbered([0, 1, 2, 3, 4])) == (
+    assert told(total, total.numbered([0, 1, 2, 3, 4])) == (
         "the rule: 1 symbol maps satisfy the constraint",
         "the rule: the constraint names the symbols",
     )
-    said = foretold(total, total.numbered([2, None, 2]))  # 0 + 2 and 1 + 1 alone
+    said = told(total, total.numbered([2, None, 2]))  # 0 + 2 and 1 + 1 alone
     assert "cannot name the symbols" in said[1]
-    assert said[2].endswith("a label for 0 and 1 would help most, which leaves no other naming of those listed")
+    assert said[2] == "the rule: 1 exchange names, 1 merge symbols"
+    assert said[3].endswith("a label for 0 would help most, which leaves no other naming")
     soft = torch.zeros(2, 5)
     soft[:, 2] = 0.5
-    assert foretold(total, soft) == said
+    assert told(total, soft) == said
     program = Constraint.from_problog("0.5 :: x.\nnn(n,[X],Y,[0,1]) :: d(X,Y).\na :- x, d(y,1).\n", "a")
-    assert foretold(program, None) == ()  # nothing is claimed where nothing was searched
+    assert told(program) is None  # nothing is claimed where nothing was searched
+
+
+def test_combinations_that_occur_tell_more_than_answers():
+    total = Constraint.from_function(lambda a, b: a + b, [range(5)] * 2)
+    answers = total.numbered([0, 1, 5, 6])
+    assert "names the symbols" in told(total, answers)[1]  # as if 1 + 4 and 3 + 3 were among the groups
+    half = told(total, answers, occurring=TASKS["half"].occurring, basis="the combinations that occur", few={2: 10})
+    assert half == (
+        "the rule: 3 symbol maps satisfy the constraint, by the combinations that occur",
+        "the rule: the constraint names the symbols, once clustering rules the collapses out",
+        "the rule: 0 exchange names, 2 merge symbols",
+        "the rule: labels are used: 10 images of 2",
+    )
+
+
+def test_several_labels_are_advised_where_one_is_not_enough():
+    said = told(Constraint.from_predicate(lambda a, b: a != b, [range(4)] * 2))
+    assert said[-1] == "the rule: a label for 0 and 1 and 2 would help most, which leaves no other naming"

@@ -15,6 +15,7 @@ from gedi.data.image_arrays import load_image_arrays
 from gedi.data.images import ImageSet, unit_range
 from gedi.data.pixels import Pixels, StoredImages, chunks
 from gedi.data.projection import Projection
+from gedi.data.rsbench import TASKS, task_dataset
 from gedi.data.scaled import ScaledRows
 from gedi.data.scales import Scales, scales_of
 from gedi.data.scaling import Scaling
@@ -27,6 +28,7 @@ from gedi.data.toy import SHAPES, NoisyCurve, draw_toy
 __all__ = [
     "CATALOGUE",
     "SHAPES",
+    "TASKS",
     "Dataset",
     "FileState",
     "ImageSet",
@@ -62,6 +64,7 @@ __all__ = [
     "scales_of",
     "spread",
     "sum_dataset",
+    "task_dataset",
     "unit_range",
     "verify",
     "write_shards",

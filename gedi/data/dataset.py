@@ -44,6 +44,8 @@ class Dataset:
         answers: what was observed of each group, where a rule has several possible answers (a sum): a list with None
             where nothing was, or how likely each answer is, (groups, answers).
         validation_answers: the same of the groups held out.
+        occurring: which combinations of symbols occur in groups, where that is known: by them it is told what a rule
+            can name. Training never looks.
 
     Example:
         >>> pairs = Dataset("pairs", torch.zeros(7, 1, 8, 8), torch.zeros(2, 1, 8, 8), group_size=2, groups=3)
@@ -67,6 +69,7 @@ class Dataset:
     id: str | None = None
     answers: Sequence[Any] | Tensor | None = None
     validation_answers: Sequence[Any] | Tensor | None = None
+    occurring: Sequence[tuple[Any, ...]] | None = None
 
     def __post_init__(self) -> None:
         for part, x, labels in (

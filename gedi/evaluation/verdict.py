@@ -109,7 +109,7 @@ CHECKS = (
     Check(
         "rule_names", "clusters", 1.0, None, True,
         "The rule cannot show that the names are right: other namings satisfy it too, or were not ruled out.",
-        "No other naming of the symbols satisfies the rule.",
+        "No other naming of the symbols satisfies what is known.",
     ),
     Check(
         "rule_trained", "clusters", 0.8, 0.5, True,

@@ -80,6 +80,14 @@ def find_shortcuts(
     return Shortcuts(tuple(kinds.names), maps, len(frontier), exact, several)
 
 
+def groups_that_occur(constraint: "Compiled", data: Any) -> tuple[np.ndarray, Fits]:
+    """Rows of value numbers that satisfy a constraint, those given or all, and what fits in the place of one."""
+    rows, fits, proven = _groups(constraint, None, data, True)
+    if proven is not None:
+        raise UserError(f"a rule with more than {_LISTED:,} solutions is too large to go through; give data=")
+    return np.unique(rows, axis=0), fits
+
+
 def _kinds(constraint: "Compiled", networks: Sequence[Any] | None) -> Kinds:
     keys: list[Any] = list(constraint.domains)
     if networks is not None:

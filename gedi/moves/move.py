@@ -58,11 +58,13 @@ class Move(Section):
     Attributes:
         moments: shares of the stage at which it is tried.
         kind: what settings and the log call it; its random stream too.
+        needs_few: looks at the few labels that are told.
     """
 
     moments: tuple[Share, ...] = ()
 
     kind: ClassVar[str]
+    needs_few: ClassVar[bool] = False
     _context: Context = PrivateAttr()
 
     def bind(self, context: Context) -> Self:

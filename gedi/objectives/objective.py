@@ -28,6 +28,20 @@ def view_names(number: int) -> tuple[str, ...]:
 Carried = Any
 
 
+class Few(NamedTuple):
+    """The few training points whose labels are told.
+
+    Attributes:
+        rows: which they are, (m,).
+        labels: (m,).
+        swaps: the other one-to-one namings that the rule allows, as numbers of symbols, where they are known.
+    """
+
+    rows: Tensor
+    labels: Tensor
+    swaps: tuple[tuple[int, ...], ...] = ()
+
+
 class Context(NamedTuple):
     """What a term may have to know of the run.
 
@@ -42,6 +56,7 @@ class Context(NamedTuple):
         proposed: whether a clustering of the training points was proposed, to begin from.
         answers: what was observed of each group, where the constraint has several queries.
         finds_shares: whether a move of the stage may find other shares.
+        few: points whose labels are told, or None.
     """
 
     clusters: int
@@ -54,6 +69,7 @@ class Context(NamedTuple):
     proposed: bool = False
     answers: Tensor | None = None
     finds_shares: bool = False
+    few: Few | None = None
 
 
 class Seen(NamedTuple):
@@ -67,6 +83,7 @@ class Seen(NamedTuple):
         labels: only where a term needs them.
         proposed: the cluster that was proposed for each row, where a proposal was made.
         answers: what was observed of each group, where the constraint has several queries.
+        few: labels of the last rows, where some points have one.
     """
 
     data: Clustered
@@ -76,6 +93,7 @@ class Seen(NamedTuple):
     labels: Tensor | None = None
     proposed: Tensor | None = None
     answers: Tensor | None = None
+    few: Tensor | None = None
 
     def both(self, rows: int | None = None) -> Tensor:
         """Logits of the data and of the augmented view, one below the other."""
@@ -92,6 +110,7 @@ class Objective(Section):
         kind: what settings and the log call it.
         shapes: ``clusters`` tell good restarts from bad by their sum; ``embedding`` shapes what clusters stand on.
         needs_labels: looks at labels, which only the upper bound does.
+        needs_few: looks at the few labels that are told.
         shares_out: gives every cluster its share of the points, so that one cluster for all is an accident.
     """
 
@@ -103,6 +122,7 @@ class Objective(Section):
     shapes: ClassVar[Literal["clusters", "embedding"]]
     shares_out: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
+    needs_few: ClassVar[bool] = False
     _context: Context = PrivateAttr()
 
     @property

@@ -8,6 +8,7 @@ from gedi.names import PROFILES
 from gedi.presets.addition import ADDITION_PRESETS
 from gedi.presets.energies import ENERGY_PRESETS
 from gedi.presets.images import IMAGE_PRESETS
+from gedi.presets.rsbench import RSBENCH_PRESETS
 from gedi.presets.sums import SUM_PRESETS
 from gedi.presets.table import TABLE_PRESETS
 from gedi.presets.toy import TOY_PRESETS
@@ -20,6 +21,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     **TABLE_PRESETS,
     **ADDITION_PRESETS,
     **SUM_PRESETS,
+    **RSBENCH_PRESETS,
     **IMAGE_PRESETS,
     **ENERGY_PRESETS,
 }

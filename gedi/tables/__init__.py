@@ -8,10 +8,11 @@ from gedi.names import PROFILES
 from gedi.tables.addition import ADDITION_TABLES
 from gedi.tables.family import FAMILY_TABLES
 from gedi.tables.images import IMAGE_TABLES
+from gedi.tables.rsbench import RSBENCH_TABLES
 from gedi.tables.spec import Cell, TableSpec
 from gedi.tables.toy import TOY_TABLES
 
-TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES, **FAMILY_TABLES}
+TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES, **FAMILY_TABLES, **RSBENCH_TABLES}
 CLUSTERING, OUTLIERS = "clustering", "outliers"  #: of no paper, and made of no run directories
 NAMES = (*TABLES, CLUSTERING, OUTLIERS)
 

@@ -18,6 +18,7 @@ from gedi.densities.density import Density
 from gedi.errors import UserError
 from gedi.moves.move import Move, Proposal
 from gedi.nn import Model
+from gedi.objectives.objective import Few
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.training.batches import Batches
@@ -32,6 +33,7 @@ from gedi.training.walks import Walks
 from gedi.types import Points
 
 Record = dict[str, Any]
+_TOLD = 8  # points of a batch whose labels are told: so few that they tip no shares
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Trainer:
         labels: only for a stage with the supervised term.
         proposed: the cluster proposed for each point, for a stage that begins from it.
         answers: what was observed of each group, where the constraint has several queries.
+        few: points whose labels are told, for a stage with a term that looks at them.
 
     Attributes:
         processes: this process among all.
@@ -96,10 +99,12 @@ class Trainer:
         labels: Tensor | None = None,
         proposed: Tensor | None = None,
         answers: Tensor | None = None,
+        few: Few | None = None,
     ) -> None:
         self.processes = Processes(fabric.global_rank, fabric.world_size)
         self.model, self.density, self.train, self.labels = model, density, train, labels
         self.group_size, self.groups, self.proposed, self.answers = group_size, groups, proposed, answers
+        self.few = few
         for stage in stages:
             _check(stage, train, self._new_batches, self.processes)
         self.settings, self.on_log, self.fabric = settings, on_log, fabric
@@ -239,6 +244,9 @@ class Trainer:
     def _next_batch(self, stage: Stage, progress: float) -> Batch:
         """The next points of this process, other looks at them, and what the density draws."""
         index = self.batches.next(self.streams.shared["batch"])
+        told = self._told(stage, index.device)
+        if told is not None and self.few is not None:
+            index = torch.cat([index, self.few.rows[told]])
         own = self.batches.part(index, self.processes)
         x = self.train[own]
         gather(self.state.module)
@@ -257,8 +265,16 @@ class Trainer:
                 None if self.labels is None else self.labels[index],
                 None if self.proposed is None else self.proposed[index],
                 None if self.answers is None else self.answers[self.batches.groups_of(index)],
+                None if told is None or self.few is None else self.few.labels[told],
             )
         return batch
+
+    def _told(self, stage: Stage, device: torch.device) -> Tensor | None:
+        """Which of the points whose labels are told come with the next batch."""
+        if self.few is None or not any(term.needs_few for term in stage.terms.values()):
+            return None
+        n = len(self.few.rows)
+        return torch.randperm(n, generator=self.streams.shared["few"], device=device)[:_TOLD]
 
     def _passed(self, stage: Stage, batch: Batch, watching: bool) -> Result:
         try:

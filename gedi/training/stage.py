@@ -183,6 +183,13 @@ class Stage:
         """Whether a term does: only the upper bound."""
         return any(term.needs_labels for term in self.terms.values())
 
+    @property
+    def looks_at_few(self) -> bool:
+        """Whether a term or a move looks at the few labels that are told."""
+        return any(term.needs_few for term in self.terms.values()) or any(
+            move.needs_few for move in self.moves.values()
+        )
+
     def shares_out(self, progress: float) -> bool:
         """Whether a term in force gives every cluster its share: one cluster for all points is then an accident."""
         return any(term.shares_out and term.at(progress) > 0 for term in self.terms.values())

@@ -30,6 +30,7 @@ class Batch(NamedTuple):
         labels: only the supervised upper bound looks.
         proposed: the cluster proposed for each row, of all processes like the labels.
         answers: what was observed of each group, of all processes too.
+        few: labels of the last rows, where some points have one.
     """
 
     anchor: Tensor
@@ -40,6 +41,7 @@ class Batch(NamedTuple):
     labels: Tensor | None = None
     proposed: Tensor | None = None
     answers: Tensor | None = None
+    few: Tensor | None = None
 
 
 class Result(NamedTuple):
@@ -92,6 +94,7 @@ class JointPass(nn.Module):
                 batch.labels,
                 batch.proposed,
                 batch.answers,
+                batch.few,
             )
             terms |= {name: term(seen, carried.get(name)) for name, term in now.terms.items()}
             with torch.no_grad():
@@ -127,6 +130,7 @@ def make_batch(
     labels: Tensor | None = None,
     proposed: Tensor | None = None,
     answers: Tensor | None = None,
+    few: Tensor | None = None,
 ) -> tuple[Batch, Carried]:
     """Everything the pass needs, and what the density carries on."""
     looks: dict[str, Tensor] = {}
@@ -147,4 +151,4 @@ def make_batch(
     if stage.density.sees_augmented and weights and stage.view is not None:
         x = stage.view.without_noise(x, streams["augmented"])
     draw, carried = stage.density.draw(model, x, anchor, weights, carried, streams)
-    return Batch(anchor, looks, draw, progress, grouped, labels, proposed, answers), carried
+    return Batch(anchor, looks, draw, progress, grouped, labels, proposed, answers, few), carried

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gedi.objectives.objective import Context, Seen
+from gedi.objectives.objective import Context, Few, Seen
 from gedi.types import Clustered
 
 
@@ -35,4 +35,5 @@ def two_views():
 def context():
     """``context(log_shares=..., constraint=...)``: four clusters at temperature 0.5 unless said otherwise."""
     usual = {"clusters": 4, "embedding": 8, "temperature": 0.5, "labelled": True, "proposed": True}
+    usual |= {"few": Few(torch.arange(3), torch.arange(3))}
     return lambda **more: Context(**(usual | more))

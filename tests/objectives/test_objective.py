@@ -54,6 +54,7 @@ def shown():
         12,
         torch.arange(12) % 4,
         torch.arange(12) % 3,
+        few=torch.arange(5) % 4,
     )
 
 
@@ -98,6 +99,7 @@ def test_settings_are_frozen_checked_and_not_changed_by_a_run(kind, context):
 
 def test_only_the_upper_bound_looks_at_labels():
     assert [kind for kind, cls in KINDS.items() if cls.needs_labels] == ["supervised"]
+    assert [kind for kind, cls in KINDS.items() if cls.needs_few] == ["labelled"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind, cls in KINDS.items() if cls.shapes == "clusters"])

@@ -17,6 +17,7 @@ from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box
 from gedi.training.sharding import whole
+from gedi.objectives.objective import Few
 from gedi.training.step import Batch, JointPass
 
 BOX = Box(torch.tensor([-2.0, -2.0]).double(), torch.tensor([2.0, 2.0]).double())
@@ -27,7 +28,7 @@ WALKS = {"swapped_walk": "swapped", "agreement_walk": "agreement"}
 TERMS = (
     *DENSITY, "negative_free", "swapped", "swapped_walk", "agreement", "agreement_walk", "balance", "finer", "barlow",
     "contrastive", "constraint", "supervised", "proposed", "nt_xent", "cpc", "proto_cpc", "k_shot", "deep_cluster",
-    "uniformity", "vicreg", "w_mse", "mec", "cor_info_max",
+    "uniformity", "vicreg", "w_mse", "mec", "cor_info_max", "labelled",
 )  # fmt: skip
 
 
@@ -52,9 +53,9 @@ def stage_and_model(second, p):
     config = parse(override(preset("moons"), [*weights, *shape, "stage1.iterations=0", "model.hidden=[7, 6]"]))
     rule = Constraint.from_predicate(lambda a, b, c: (a + b) % 3 == c, domains=[range(3)] * 3)
     density = config.density.bind(Place(BOX, BOX, p))
-    (stage,) = build_stages(
-        config, density, context_of(config, 3, rule, labelled=True, shares=torch.tensor([0.2, 0.3, 0.5]))
-    )
+    few = Few(torch.arange(4), torch.arange(4) % 3)
+    shares = torch.tensor([0.2, 0.3, 0.5])
+    (stage,) = build_stages(config, density, context_of(config, 3, rule, labelled=True, shares=shares, few=few))
     assert set(stage.weights(progress=0.9)) == set(TERMS)
     return stage, build_model(config, (2,), 3, Streams(0)).double()
 
@@ -69,7 +70,7 @@ def whole_batch(second):
     looks = {"view": x + 0.1 * noise_view, "walk": x + 0.2 * walk}
     looks |= {f"view{i}": x + 0.1 * torch.randn(n, 2, generator=g, dtype=torch.float64) for i in (2, 3)}
     apart = {"samples": negatives, "noised": noised, "noise": torch.cat([noise, -noise])}
-    return Batch(x, looks, drawn(x, apart, second), 0.9, GROUPS * SIZE, labels, labels.flip(0))
+    return Batch(x, looks, drawn(x, apart, second), 0.9, GROUPS * SIZE, labels, labels.flip(0), None, labels[-4:])
 
 
 def drawn(x, apart, second):
