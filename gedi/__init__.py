@@ -8,10 +8,13 @@ if TYPE_CHECKING:
     from gedi.estimator import GEDI
     from gedi.fitted import Fitted
     from gedi.fitting import fit
+    from gedi.naming import name_clusters
 
 __version__ = "0.1.0"
-__all__ = ["GEDI", "Fitted", "densities", "fit", "logic", "losses", "nn", "objectives", "sampling", "views"]
-_FOUND_IN = {"GEDI": "estimator", "fit": "fitting", "Fitted": "fitted"}
+__all__ = [
+    "GEDI", "Fitted", "densities", "fit", "logic", "losses", "name_clusters", "nn", "objectives", "sampling", "views",
+]  # fmt: skip
+_FOUND_IN = {"GEDI": "estimator", "fit": "fitting", "Fitted": "fitted", "name_clusters": "naming"}
 
 
 def __getattr__(name: str) -> Any:

@@ -76,7 +76,7 @@ class DataConfig(Section):
     triplets: Positive = 100  # addition only
     pairs: Positive = 1000  # sums: pairs of numbers whose sum is given; tasks with shortcuts: groups
     digits: Positive = 1  # sums: digits of each number
-    free: Count = 0  # addition, sums: further images in no group
+    free: Count | Literal["all"] = 0  # addition, sums: further images in no group; all: every other one (addition)
     validation: Count = 0  # addition, sums: further groups held out of training, to choose settings by
     # tasks with shortcuts: those combinations of digits that leave other namings, or all there are
     combinations: Literal["some", "all"] = "some"

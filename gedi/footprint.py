@@ -23,7 +23,7 @@ def check_data(config: Config) -> None:
     elif d.name.endswith("-addition"):
         parts |= {
             f"data.triplets={d.triplets}": 3 * d.triplets * padded,
-            f"data.free={d.free}": d.free * padded,
+            f"data.free={d.free}": 0 if d.free == "all" else d.free * padded,
             f"data.validation={d.validation}": 3 * d.validation * padded,
         }
     if d.side is not None:

@@ -23,7 +23,7 @@ EVIDENCE = {
     "rule_trained": "share of training groups that satisfy the rule",
 }
 #: Figures that become evidence as they are. Those that labels take part in must never stand here.
-_AS_MEASURED = ("information_kept", "walks_connect", "walks_leave", "walks_cross")
+_AS_MEASURED = ("information_kept", "walks_connect", "walks_leave", "walks_cross", "names_open")
 
 
 def judge(

@@ -48,10 +48,18 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
     if d.name in ("mnist-addition", "digits-addition"):
         source, rng = d.name.removesuffix("-addition"), streams.numpy("train")
         return addition_dataset(
-            source, d.triplets, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
+            source,
+            d.triplets,
+            None if d.free == "all" else d.free,
+            rng,
+            data_dir,
+            n_validation=d.validation,
+            pixels=pixels_of(d),
         )
     if d.name in ("mnist-sum", "digits-sum"):
         source, rng = d.name.removesuffix("-sum"), streams.numpy("train")
+        if d.free == "all":
+            raise UserError(f"data.free=all is of addition: for {d.name} give a number of images")
         return sum_dataset(
             source, d.pairs, d.digits, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
         )

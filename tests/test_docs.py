@@ -10,7 +10,7 @@ import typer
 from gedi import cli
 from gedi.evaluating import PARTS
 from gedi.presets import preset
-from gedi.tables import CLUSTERING, OUTLIERS, TABLES, clustering, outliers
+from gedi.tables import CLUSTERING, FEW_SUMS, OUTLIERS, TABLES, clustering, few_sums, outliers
 from gedi.trained import check_method
 
 ROOT = Path(__file__).parent.parent
@@ -68,6 +68,8 @@ def test_a_printed_command_can_be_typed(page, command, monkeypatch):
         assert set(given["only"] or ()) <= set(clustering.DATA)
     elif name == "table" and given["name"] == OUTLIERS:
         assert set(given["only"] or ()) <= set(outliers.DATA)
+    elif name == "table" and given["name"] == FEW_SUMS:
+        assert set(given["only"] or ()) <= set(few_sums.ROWS)
     elif name == "table":
         cells = TABLES[given["name"]].cells(range(1), given["profile"])
         assert set(given["only"] or ()) <= {x for cell in cells for x in (cell.row, cell.column)}

@@ -25,7 +25,8 @@ LAYERS = {
     "proposing": 5, "trained": 5.5,
     "measures": 6, "judge": 6, "measuring": 6.5,
     # what every face stands on
-    "fitted": 7, "in_memory": 7.2, "pacing": 7.2, "fitting": 7.5, "warm": 7.7, "usual": 7.7, "answers": 7.8,
+    "fitted": 7, "in_memory": 7.2, "naming": 7.2, "pacing": 7.2, "fitting": 7.5, "warm": 7.7, "usual": 7.7,
+    "answers": 7.8,
     # faces
     "frames": 0.5, "verdicts": 0.5, "features": 0.6, "refused": 0.6, "given": 0.7, "choosing": 5,
     "directory": 8, "runs": 8.5, "threads": 8.5, "evaluating": 8.5, "report": 9, "completion": 9,

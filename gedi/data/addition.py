@@ -76,8 +76,8 @@ def _most_triplets(labels: Tensor) -> int:
     return int(min(55 / (21 - digit) * x for digit, x in enumerate(room)))
 
 
-def free_images(labels: Tensor, taken: Tensor, n: int, rng: np.random.Generator) -> Tensor:
-    """Indices (n,) of n further images, uniform among those that are not in ``taken``, no image twice.
+def free_images(labels: Tensor, taken: Tensor, n: int | None, rng: np.random.Generator) -> Tensor:
+    """Indices (n,) of n further images, uniform among those that are not in ``taken``, no image twice; None: all.
 
     Example:
         >>> free_images(torch.zeros(5), torch.tensor([[0, 3, 1]]), 2, np.random.default_rng(0)).sort().values
@@ -86,6 +86,7 @@ def free_images(labels: Tensor, taken: Tensor, n: int, rng: np.random.Generator)
     left = torch.ones(len(labels), dtype=torch.bool)
     left[taken.flatten()] = False
     pool = left.nonzero()[:, 0]
+    n = len(pool) if n is None else n
     if not 0 <= n <= len(pool):
         raise UserError(f"the number of free images must be 0 to {len(pool)}, the images left by triplets, got {n}")
     return pool[torch.from_numpy(rng.permutation(len(pool))[:n])]
@@ -94,7 +95,7 @@ def free_images(labels: Tensor, taken: Tensor, n: int, rng: np.random.Generator)
 def addition_dataset(
     source: str,
     n_triplets: int,
-    n_free: int,
+    n_free: int | None,
     rng: np.random.Generator,
     data_dir: str | Path | None = None,
     *,
@@ -109,7 +110,7 @@ def addition_dataset(
     Args:
         source: ``mnist`` (28 x 28, from files) or ``digits`` (8 x 8, comes with scikit-learn).
         n_triplets: triplets to train on.
-        n_free: further images that are in no triplet.
+        n_free: further images that are in no triplet; None: all that are left.
         rng: everything drawn follows from it.
         data_dir: where the files of ``mnist`` are, see ``load_images``.
         n_validation: further triplets of training images, held out: settings are chosen on them.

@@ -112,6 +112,11 @@ CHECKS = (
         "No other naming of the symbols satisfies what is known.",
     ),
     Check(
+        "names_open", "clusters", 0, None, False,
+        "The groups leave names open: of {value:.0f} symbols another name fits them about as well. More groups, or "
+        "groups with other symbols in them, would tell.",
+    ),
+    Check(
         "rule_trained", "clusters", 0.8, 0.5, True,
         "Only {value:.0%} of the groups trained on satisfy the rule, less than {limit:.0%}.",
     ),

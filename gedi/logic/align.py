@@ -16,6 +16,7 @@ from torch import Tensor
 from gedi.errors import UserError
 from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
+from gedi.logic.doubts import doubts
 from gedi.logic.emission import Known, fitted_tables, posterior_of
 from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
 from gedi.precision import full_precision, no_autocast
@@ -24,7 +25,10 @@ _FLOOR = 1e-6  # no membership is taken as certain: one odd group must not veto 
 _ROUNDING = 16  # roundings of log_p that a lower loss must exceed
 _WRONG = (0.0, 0.3, 0.6)  # shares of memberships that may be wrong
 _KICKS = 10  # further candidates, and as many fresh starts near the best naming, where memberships are doubtful
+_ANYWHERE = 20  # starts at random, where groups are few: there a step costs little
 _SOME = 300  # groups that tell them apart well enough
+_MEMBERS = 20  # of each cluster on average, below which groups are few: they cannot tell how large a cluster is
+_WRONG_OF_FEW = 0.1  # the share then
 _SYMMETRIES = 200  # of the rule, that are looked at
 _HELD = 2e7  # numbers of a table of losses at once
 
@@ -38,8 +42,9 @@ class Alignment:
         before: mean ``-log P(C)`` of the given memberships under the given naming.
         after: the same of the permutation: ``-constraint.log_prob(log_p[:, :, permutation]).mean()``. Both are
             infinite where memberships are certain and a group of them breaks the rule under both namings.
-        confidence: (c,) how sure each name is, against the namings next to this one (two names exchanged) and those
-            that the rule cannot tell from it. All groups count as independent evidence.
+        confidence: (c,) how sure each name is: its probability among this naming, those next to it (two names
+            exchanged, or three), those the search came by, and those that the rule cannot tell from it. All groups
+            count as independent evidence, and a share of the memberships as wrong.
         ties: namings that fit all but as well: less than a factor of e lies between them. The rule's own symmetries
             are among them where they are known.
     """
@@ -79,8 +84,10 @@ def align(
     where the posterior is the gradient of ``log P(C)``, so any compiled constraint will do. The best tables
     are matched one to one (Hungarian) and the best matching is improved by swaps of two names while the loss
     drops. This search sees the memberships with every cluster counted alike and none certain, so that neither a
-    large cluster nor one odd group decides. What it finds is judged, and reported, by the constraint's loss
-    on the memberships as they were given; the given naming is kept unless that loss drops by more than rounding.
+    large cluster nor one odd group decides; groups too few to tell how large a cluster is (fewer than 20 members for
+    each) are seen as given, a tenth of their memberships in doubt. What it finds is judged, and reported, by the
+    constraint's loss on the memberships as they were given; the given naming is kept unless that loss drops by more
+    than rounding.
 
     Args:
         constraint: over variables that share one domain of c values.
@@ -108,7 +115,7 @@ def align(
     if len(log_p) == 0:
         raise UserError("align needs at least one group, got none")
     check_distributions(log_p.flatten(1), constraint.sizes, constraint.variables, "log_p")
-    best, fit = _search(rule, log_p, restarts, iterations, generator)
+    best, fit, seen = _search(rule, log_p, restarts, iterations, generator)
 
     def loss(order: Tensor) -> float:
         return float(-rule.log_prob(log_p[:, :, order].double()).mean())
@@ -119,38 +126,22 @@ def align(
     # where the given naming is impossible no other is worse, and the search has seen more than infinity
     if not (math.isinf(before) or after < before - rounding):
         best, after = given, before
-    return Alignment(best, before, after, *_doubts(constraint, best, fit, len(log_p)))
-
-
-def _doubts(
-    constraint: Constraint, best: Tensor, loss: Callable[[Tensor], Tensor], groups: int
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """How sure each name is, and the namings that fit all but as well."""
-    c = len(best)
-    pairs = torch.triu_indices(c, c, 1, device=best.device).t()
-    swapped = best.repeat(len(pairs), 1)
-    swapped.scatter_(1, pairs, best[pairs.flip(1)])
     symmetric = [best[torch.tensor(order, device=best.device)] for order in constraint.symmetries[:_SYMMETRIES]]
-    others = torch.unique(torch.stack([best, *swapped, *symmetric]), dim=0)
-    behind = groups * (loss(others) - loss(best[None])).clamp_min(0.0)  # nats
-    moved = others != best
-    # against everything that would give the cluster of this name another one
-    confidence = 1 / (1 + (torch.exp(-behind)[:, None] * moved).sum(dim=0))
-    return confidence, tuple(others[(behind < 1.0) & moved.any(dim=1)])
+    return Alignment(best, before, after, *doubts(best, torch.stack([*seen, *symmetric]), fit, len(log_p)))
 
 
 @full_precision
 def _search(
     rule: Known, log_p: Tensor, restarts: int, iterations: int, generator: torch.Generator | None
-) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """The order of clusters with the least loss, every cluster counted alike and none certain; and that loss."""
-    constraint = rule.constraint
+) -> tuple[Tensor, Callable[[Tensor], Tensor], list[Tensor]]:
+    """The order of clusters with the least loss, none of them certain; that loss; and other orders that were seen."""
     m = log_p.exp().double()
-    # every cluster counts as much as another, whatever its size: else a large one takes several names
-    m = m / m.mean(dim=(0, 1)).clamp_min(1e-12)
+    c, device = m.shape[2], log_p.device
+    few = m.shape[0] * m.shape[1] < _MEMBERS * c
+    if not few:  # every cluster counts as much as another, whatever its size: else a large one takes several names
+        m = m / m.mean(dim=(0, 1)).clamp_min(1e-12)
     m = (m / m.sum(dim=2, keepdim=True)).clamp_min(_FLOOR)
-
-    at_once = max(1, int(_HELD / (len(m) * constraint.circuit.nodes)))
+    at_once = max(1, int(_HELD / (len(m) * rule.constraint.circuit.nodes)))
 
     def loss(orders: Tensor, share: float, groups: int | None = None) -> Tensor:  # (r, c) -> (r,)
         doubted = ((1 - share) * m[:groups] + share / m.shape[2]).log()
@@ -160,19 +151,21 @@ def _search(
         known = rule if groups is None else rule.of(torch.arange(len(doubted), device=m.device))
         return torch.cat([-known.log_prob(part).mean(dim=1) for part in parts])
 
-    c, device = constraint.sizes[0], log_p.device
     tables = fitted_tables(rule, m, restarts, iterations, generator)
     candidates = {tuple(linear_sum_assignment(-table.cpu().numpy())[1].tolist()) for table in tables}
     orders = torch.tensor([*sorted(candidates), tuple(range(c))], device=device)
-    # as if some share of the memberships said nothing: the share under which any naming is likeliest is taken
-    share = min(_WRONG, key=lambda share: float(loss(orders, share).min()))
+    # as if some share of the memberships said nothing: the share under which any naming is likeliest is taken. Few
+    # groups cannot tell it
+    share = _WRONG_OF_FEW if few else min(_WRONG, key=lambda share: float(loss(orders, share).min()))
     losses = loss(orders, share)
     best, value = _swap_while_better(orders[losses.argmin()], float(losses.min()), lambda o: loss(o, share))
+    seen = [best]
     if share > 0:  # many small hills: go on from elsewhere, by some of the groups
-        other = _from_elsewhere(orders, best, lambda o: loss(o, share, _SOME))
-        other, found = _swap_while_better(other, float(loss(other[None], share)), lambda o: loss(o, share))
+        climbed = _from_elsewhere(orders, best, lambda o: loss(o, share, _SOME), _ANYWHERE if few else 0)
+        other, found = _swap_while_better(climbed[-1], float(loss(climbed[-1][None], share)), lambda o: loss(o, share))
+        seen += [*climbed, other]
         best, value = (other, found) if found < value else (best, value)
-    return (best if value < float(losses[-1]) else orders[-1]), lambda o: loss(o, share)
+    return (best if value < float(losses[-1]) else orders[-1]), lambda o: loss(o, share), seen
 
 
 @torch.no_grad()
@@ -258,17 +251,23 @@ def _swap_while_better(order: Tensor, value: float, loss: Callable[[Tensor], Ten
     return order, value
 
 
-def _from_elsewhere(orders: Tensor, best: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
-    """The best naming that swaps lead to from some candidates, and from the best one with a few names exchanged."""
+def _from_elsewhere(orders: Tensor, best: Tensor, loss: Callable[[Tensor], Tensor], anywhere: int = 0) -> list[Tensor]:
+    """Namings that swaps lead to from some candidates, from the best one with a few names exchanged, and from anywhere.
+
+    The best comes last.
+    """
     kicks = torch.Generator().manual_seed(0)  # a stream of its own: how hard a search is must not change the run's
     value, c = float(loss(best[None])), len(best)
-    starts = list(orders[loss(orders).argsort()[:_KICKS]])
-    for turn in range(2 * len(starts)):
-        start = starts[turn // 2] if turn % 2 == 0 else best.clone()
-        if turn % 2:
+    starts, seen = list(orders[loss(orders).argsort()[:_KICKS]]), []
+    for turn in range(2 * len(starts) + anywhere):
+        start = starts[turn // 2] if turn % 2 == 0 and turn < 2 * len(starts) else best.clone()
+        if turn >= 2 * len(starts):
+            start = torch.randperm(c, generator=kicks).to(best.device)
+        elif turn % 2:
             chosen = torch.randperm(c, generator=kicks)[: 3 + turn % 4].to(best.device)
             start[chosen] = best[chosen.roll(1)]
         order, found = _swap_while_better(start, float(loss(start[None])), loss)
+        seen.append(order)
         if found < value - 1e-9:
             best, value = order, found
-    return best
+    return [*seen, best]

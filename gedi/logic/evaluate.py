@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from gedi.errors import UserError, unknown
 from gedi.logic.arguments import shown
 from gedi.logic.circuit import AND, Circuit
+from gedi.logic.linear import Linear
 
 Backend = Literal["layered", "klay"]
 
@@ -60,6 +62,7 @@ class Layered:
                 children[row, : len(own)] = number[own]
             # the shape (arity, nodes) makes the reduction run over contiguous rows
             self.groups.append((product, circuit.columns + begin, children.shape[1], torch.from_numpy(children.T)))
+        self._circuit, self._level, self._number = circuit, level, number
         self._moved: dict[torch.device, tuple[list[tuple[bool, int, int, Tensor]], Tensor]] = {}
 
     def on(self, device: torch.device) -> tuple[list[tuple[bool, int, int, Tensor]], Tensor]:
@@ -68,6 +71,11 @@ class Layered:
             groups = [(product, row, arity, c.reshape(-1).to(device)) for product, row, arity, c in self.groups]
             self._moved[device] = (groups, self.roots.to(device))
         return self._moved[device]
+
+    @cached_property
+    def linear(self) -> Linear:
+        """The same on probabilities, for where they are not too small."""
+        return Linear(self._circuit, self._level, self._number)
 
     def __call__(self, leaves: Tensor) -> Tensor:
         """(groups, columns) -> (groups, roots)."""
@@ -152,6 +160,10 @@ def _log_sum(x: Tensor) -> Tensor:
 class _LayeredFunction(torch.autograd.Function):
     @staticmethod
     def forward(leaves: Tensor, circuit: Layered) -> tuple[Tensor, Tensor]:
+        if circuit.linear.suits(leaves):
+            plain = circuit.linear.values(leaves)
+            if plain is not None:  # as many rows as the circuit has nodes: two less than in logs
+                return plain[circuit.linear.roots].log().t(), plain
         values = circuit.values(leaves)
         return values[circuit.on(leaves.device)[1]].t(), values
 
@@ -187,6 +199,8 @@ class _LayeredFunction(torch.autograd.Function):
             return None, None
         if torch.is_grad_enabled():  # create_graph, torch.func: the gradient is to be differentiated again
             return circuit.posteriors(leaves, grad), None
+        if len(values) == circuit.nodes:
+            return circuit.linear.gradient(values, grad), None
         groups, roots = circuit.on(values.device)
         n = values.shape[1]
         flow = torch.zeros_like(values)

@@ -13,8 +13,8 @@ from gedi.tables.spec import Cell, TableSpec
 from gedi.tables.toy import TOY_TABLES
 
 TABLES: dict[str, TableSpec] = {**TOY_TABLES, **ADDITION_TABLES, **IMAGE_TABLES, **FAMILY_TABLES, **RSBENCH_TABLES}
-CLUSTERING, OUTLIERS = "clustering", "outliers"  #: of no paper, and made of no run directories
-NAMES = (*TABLES, CLUSTERING, OUTLIERS)
+CLUSTERING, OUTLIERS, FEW_SUMS = "clustering", "outliers", "few-sums"  #: of no paper, and not a line for each run
+NAMES = (*TABLES, CLUSTERING, OUTLIERS, FEW_SUMS)
 
 __all__ = ["NAMES", "TABLES", "Cell", "TableSpec", "write_table"]
 
@@ -45,6 +45,10 @@ def write_table(
         from gedi.tables import outliers
 
         return outliers.write_table(seeds=seeds, out=out or Path("tables") / name, data_dir=data_dir, only=only)
+    if name == FEW_SUMS:
+        from gedi.tables import few_sums
+
+        return few_sums.write_table(seeds=seeds, out=out or Path("tables") / name, data_dir=data_dir, only=only)
     from gedi.tables import engine
 
     spec = TABLES[name]

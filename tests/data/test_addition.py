@@ -140,3 +140,11 @@ def test_mnist_addition_at_the_size_of_the_paper(mnist_folder):
     official = load_images("mnist", mnist_folder)
     assert torch.equal(data.test_labels, official.test_labels)
     assert torch.equal((data.test[:] * 255).round().to(torch.uint8), official.test)
+
+
+def test_all_further_images_can_be_free():
+    data = addition_dataset("digits", 30, None, np.random.default_rng(0))
+    images = load_digits()
+    assert data.groups == 30
+    assert len(data.train) == len(images.train)
+    assert torch.equal(data.train[:].flatten(1).sum(dim=0), data.train.pixels(images.train).flatten(1).sum(dim=0))

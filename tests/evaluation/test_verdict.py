@@ -9,7 +9,8 @@ from gedi.evaluation import CHECKS, density_check, verdict
 GOOD = {
     "clusters_used": 3, "used_share": 1.0, "confidence": 0.99, "loss_left": 0.001, "walks_leave": 0.0,
     "walks_cross": 0.0, "information_kept": 0.99,
-    "walks_connect": 1.0, "rule_held_out": 0.97, "rule_names": 1.0, "rule_trained": 0.98, "test_points": 1000,
+    "walks_connect": 1.0, "rule_held_out": 0.97, "rule_names": 1.0, "names_open": 0, "rule_trained": 0.98,
+    "test_points": 1000,
     "sample_1nn": 0.52, "told_apart": 0.55, "beyond_chance": 0.02, "mmd_over_null": 1.2, "interventions": 0,
 }  # fmt: skip
 BOTH = ("clusters", "density")
@@ -39,6 +40,7 @@ def test_every_check_holds_for_the_healthy_and_the_reasons_say_so():
         ("rule_held_out", 0.7, "doubtful"),
         ("rule_held_out", 0.3, "failed"),
         ("rule_names", 0.0, "doubtful"),
+        ("names_open", 1, "doubtful"),
         ("rule_trained", 0.6, "doubtful"),
         ("test_points", 50, "doubtful"),
         ("sample_1nn", 0.7, "doubtful"),
