@@ -149,7 +149,7 @@ def context_of(
         labelled,
         shares is not None,
         answers,
-        few,
+        few=few,
     )
 
 

@@ -58,10 +58,8 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
         )
     if d.name in ("mnist-sum", "digits-sum"):
         source, rng = d.name.removesuffix("-sum"), streams.numpy("train")
-        if d.free == "all":
-            raise UserError(f"data.free=all is of addition: for {d.name} give a number of images")
         return sum_dataset(
-            source, d.pairs, d.digits, d.free, rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
+            source, d.pairs, d.digits, _counted_free(d), rng, data_dir, n_validation=d.validation, pixels=pixels_of(d)
         )
     source, _, task = d.name.partition("-")
     if task in TASKS:
@@ -70,7 +68,7 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
             source,
             task,
             d.pairs,
-            d.free,
+            _counted_free(d),
             rng,
             data_dir,
             n_validation=d.validation,
@@ -83,6 +81,13 @@ def load_data(config: Config, streams: Streams, data_dir: str | Path | None = No
     train, train_labels, truth = draw_toy(d.name, d.n_train, streams.numpy("train"), d.noise, **options)
     test, test_labels, _ = draw_toy(d.name, d.n_test, streams.numpy("test"), d.noise, **options)
     return Dataset(d.name, train, test, train_labels, test_labels, truth)
+
+
+def _counted_free(d: DataConfig) -> int:
+    """The number of free images, where not all others may be asked for."""
+    if d.free == "all":
+        raise UserError(f"data.free=all is of addition: for {d.name} give a number of images")
+    return d.free
 
 
 def load_image_set(d: DataConfig, data_dir: str | Path | None = None) -> ImageSet:
