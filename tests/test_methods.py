@@ -14,7 +14,7 @@ TINY = (
     "data.n_train=200", "data.n_test=40", "stage1.iterations=3", "stage2.iterations=4", "walk.steps=2", "n_init=1",
     "log_every=1", "density.buffer=200", "stage2.batch_size=64",
 )  # fmt: skip
-NOT_HERE = {"no-constraint", "logic-alone"}  # they need a rule
+NOT_HERE = {"no-constraint", "logic-alone", "logic-and-labels"}  # they need a rule
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in NOT_HERE])
