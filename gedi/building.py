@@ -214,6 +214,7 @@ def _augment(config: Config) -> Augment | None:
                 jitter=a.jitter,
                 strength=a.strength,
                 grayscale=a.grayscale,
+                light=a.light,
                 mean=config.data.mean,
                 std=config.data.std,
             ),

@@ -167,6 +167,7 @@ class AugmentConfig(Section):
     jitter: Share = 0.0  # probability of a colour jitter
     strength: Amount = 1.0  # of that jitter; 1 is (0.4, 0.4, 0.4, 0.1)
     grayscale: Share = 0.0
+    light: Amount = 0.0  # log factor of the brightness
     start: Share = 0.0  # of a stage; before it images are left as they are, but for the noise
     both: Switch = False  # two augmented views; False: the data as they are, and one augmented view
 

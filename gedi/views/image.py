@@ -28,6 +28,8 @@ class CropAndColour:
         flip: whether half of the images are mirrored left to right.
         resized: smallest share of the area that is cut out (sides 3:4 to 4:3) and enlarged to the old size; 0 is off.
         strength: a factor on the extent of the colour jitter.
+        light: most that brightness changes, as a log factor; 0 is off. Any number of channels; what gets brighter than
+            white is white.
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
@@ -43,6 +45,7 @@ class CropAndColour:
     flip: bool = False
     resized: float = 0.0
     strength: float = 1.0
+    light: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.resized <= 1:
@@ -55,7 +58,7 @@ class CropAndColour:
     @property
     def is_identity(self) -> bool:
         """Whether it changes nothing."""
-        return not any((self.crop, self.jitter, self.grayscale, self.flip, self.resized))
+        return not any((self.crop, self.jitter, self.grayscale, self.flip, self.resized, self.light))
 
     @torch.no_grad()
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -66,7 +69,7 @@ class CropAndColour:
             x = self._jitter(x, generator)
         if x.shape[1] == 3 and self.grayscale:
             x = self._grayscale(x, generator)
-        return x
+        return self._lit(x, generator) if self.light else x
 
     def _move(self, x: Tensor, generator: torch.Generator) -> Tensor:
         # Each pixel is read once, wherever crop, resized crop and flip together put it. kornia takes one pass each:
@@ -126,6 +129,12 @@ class CropAndColour:
         chosen = _chosen(self.grayscale, x, generator)
         # a weighted mean of the channels: it needs no way back to [0, 1]
         return x.index_copy(0, chosen, rgb_to_grayscale(x[chosen]).expand(-1, 3, -1, -1))
+
+    def _lit(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        # kornia's brightness is added to all pixels alike, which makes a black background gray
+        draws = torch.rand(len(x), 1, 1, 1, generator=generator, device=generator.device).to(x)
+        factor = (self.light * (2 * draws - 1)).exp()
+        return (((x * self.std + self.mean) * factor).clamp(0, 1) - self.mean) / self.std
 
 
 def _chosen(probability: float, x: Tensor, generator: torch.Generator) -> Tensor:
