@@ -224,3 +224,28 @@ def test_images_of_any_size_and_channels_may_take_turns(g):
     for channels, side in ((3, 16), (1, 16), (3, 8), (3, 16)):
         assert PAPER(images(2, channels, side), g).shape == (2, channels, side, side)
     assert not PAPER(images().requires_grad_(), g).requires_grad
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_light_multiplies_each_image_and_ends_at_white(channels, g):
+    x = images(n=64, channels=channels)
+    x[:, :, 0, 0] = 0.0
+    mean, std = 0.5, 0.25
+    lit = CropAndColour(light=0.7, mean=mean, std=std)((x - mean) / std, g) * std + mean
+    assert lit[:, :, 0, 0].abs().max() < 1e-6  # black stays black
+    assert lit.max() <= 1 + 1e-6
+    below = (lit < 1 - 1e-4) & (x > 0.01)
+    logs = torch.where(below, (lit / x).log(), torch.nan)
+    factors = logs.flatten(1).nanmedian(dim=1).values
+    apart = (logs.flatten(1) - factors[:, None]).abs()
+    assert apart[below.flatten(1)].max() < 1e-3  # one factor for all pixels and channels
+    assert factors.min() < -0.5
+    assert 0.5 < factors.max() <= 0.7
+    assert len(factors.unique()) == 64
+
+
+def test_without_light_nothing_is_drawn_for_it(seeded):
+    g, again = seeded(1), seeded(1)
+    CropAndColour(crop=1)(images(), g)
+    CropAndColour(crop=1, light=0.0)(images(), again)
+    assert torch.equal(g.get_state(), again.get_state())
