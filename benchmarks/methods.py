@@ -83,13 +83,15 @@ def run_of(cells: list[Cell], row: str, column: str, out: Path) -> RunDirectory 
     from gedi.tables.engine import _config  # what a cell trains is the engine's to say
 
     asked = next(cell for cell in cells if (cell.row, cell.column) == (row, column))
-    same = [cell for cell in cells if cell.row == row and cell == asked]
-    same += [cell for cell in cells if cell.row == row and cell != asked and _alike(_config, cell, asked)]
-    for cell in same:
-        directory = RunDirectory(out / "cells" / cell.folder)
-        if (directory.path / "results.json").is_file():
-            return directory
+    others = (cell for cell in cells if cell.row == row and cell != asked and _alike(_config, cell, asked))
+    for cell in (asked, *others) if not _done(out, asked) else (asked,):
+        if _done(out, cell):
+            return RunDirectory(out / "cells" / cell.folder)
     return None
+
+
+def _done(out: Path, cell: Cell) -> bool:
+    return (out / "cells" / cell.folder / "results.json").is_file()
 
 
 def _alike(config, one: Cell, other: Cell) -> bool:
