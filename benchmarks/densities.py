@@ -98,8 +98,8 @@ def draw(out: Path, names: list[str]) -> Path:
     for ax, name in zip(axes, names, strict=True):
         ax.imshow(torch.cat(list(torch.load(out / f"{name}.pt", weights_only=True)[:, 0]), dim=1), cmap="gray")
         ax.set_xticks([])
-        ax.set_yticks([])
-        ax.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+        ax.set_yticks([ax.get_ylim()[0] / 2], [name], fontsize=8)
+        ax.tick_params(length=0)
     path = figures.save(figure, out / "densities.png")
     with Image.open(path) as image:
         image.convert("L").quantize(24).save(path, optimize=True)

@@ -2,6 +2,8 @@
 
     gedi table family --first-seed 200 --seeds 1 --out OUT/shapes
     gedi table family-images --first-seed 200 --seeds 1 --out OUT/images
+    python benchmarks/walks.py --out OUT/walks.json
+    python benchmarks/densities.py --out OUT/dens
     python benchmarks/methods.py OUT [--seed 200]
 
 It runs nothing: cells that are not done are said to be missing. Everything between the marks of docs/methods.md and
@@ -9,7 +11,9 @@ docs/methods/*.md is written anew; what stands around it is by hand.
 """
 
 import argparse
+import json
 import re
+import shutil
 from pathlib import Path
 
 import torch
@@ -79,13 +83,15 @@ def run_of(cells: list[Cell], row: str, column: str, out: Path) -> RunDirectory 
     from gedi.tables.engine import _config  # what a cell trains is the engine's to say
 
     asked = next(cell for cell in cells if (cell.row, cell.column) == (row, column))
-    same = [cell for cell in cells if cell.row == row and cell == asked]
-    same += [cell for cell in cells if cell.row == row and cell != asked and _alike(_config, cell, asked)]
-    for cell in same:
-        directory = RunDirectory(out / "cells" / cell.folder)
-        if (directory.path / "results.json").is_file():
-            return directory
+    others = (cell for cell in cells if cell.row == row and cell != asked and _alike(_config, cell, asked))
+    for cell in (asked, *others) if not _done(out, asked) else (asked,):
+        if _done(out, cell):
+            return RunDirectory(out / "cells" / cell.folder)
     return None
+
+
+def _done(out: Path, cell: Cell) -> bool:
+    return (out / "cells" / cell.folder / "results.json").is_file()
 
 
 def _alike(config, one: Cell, other: Cell) -> bool:
@@ -93,6 +99,43 @@ def _alike(config, one: Cell, other: Cell) -> bool:
         return training_of(config(one, "laptop")) == training_of(config(other, "laptop"))
     except Exception:  # a cell that cannot be run is like no other
         return False
+
+
+def of_densities(out: Path) -> list[str]:
+    """What the two scripts on densities have found, as far as they came."""
+    parts, walks, images = [], out / "walks.json", out / "dens" / "densities.json"
+    if walks.is_file():
+        found = json.loads(walks.read_text())
+        head = ["trained alone", *dict.fromkeys(key for figures_of in found.values() for key in figures_of)]
+        rows = [[name, *(_short(figures_of.get(key)) for key in head[1:])] for name, figures_of in found.items()]
+        parts += [
+            "### Walks and samples",
+            "`python benchmarks/walks.py`, seed 200, 1,000 test points:",
+            markdown(head, rows),
+        ]
+    if images.is_file():
+        found = json.loads(images.read_text())
+        about = found.pop("about")
+        head = ["density", *dict.fromkeys(key for name in found if name != "data" for key in found[name])]
+        rows = [
+            [name, *(_short(found[name].get(key)) for key in head[1:])] for name in sorted(found, key=_by_fid(found))
+        ]
+        said = (
+            f"`python benchmarks/densities.py --data {about['data']} --seconds {about['seconds']:g}`, seed "
+            f"{about['seed']}, {about['samples']} samples, features of a {about['network']}:"
+        )
+        parts += ["### Images at equal time", said, markdown(head, rows)]
+        shutil.copy(out / "dens" / "densities.png", DOCS / "images" / "densities.png")
+        parts += ["![samples of each density, under the data](images/densities.png)"]
+    return parts
+
+
+def _by_fid(found):
+    return lambda name: next(value for key, value in found[name].items() if key.startswith("fid"))
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
 
 
 def main() -> None:
@@ -129,6 +172,7 @@ def main() -> None:
     said = f"{len(rows)} of {len(cells)} cells were run; those without a line were not."
     body = [f"`gedi table family --first-seed {given.seed} --seeds 1`. {said}" if missing else "", markdown(head, rows)]
     body += [" ".join(notes)]
+    body += of_densities(given.out)
     if image_rows:
         body += [f"`gedi table family-images --first-seed {given.seed} --seeds 1`:", markdown(image_head, image_rows)]
         body += [" ".join(image_notes)]

@@ -77,3 +77,18 @@ def test_a_printed_command_can_be_typed(page, command, monkeypatch):
         preset(given["name"])
     elif name == "evaluate":
         assert set(given["part"] or ()) <= set(PARTS)
+
+
+def test_every_method_of_the_family_has_its_page_with_a_picture_and_its_row():
+    from gedi.tables.family import METHODS
+
+    pages = {page.stem: page.read_text() for page in (ROOT / "docs" / "methods").glob("*.md")}
+    assert set(pages) == {*METHODS, "gedi-flow", "gedi-vae"}
+    listed = (ROOT / "docs" / "methods.md").read_text()
+    for name, text in pages.items():
+        assert f"(methods/{name}.md)" in listed, name
+        assert all(word in text for word in ("**Good for.**", "**Source.**", "<!-- measured -->")), name
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+            path = (ROOT / "docs" / "methods" / picture).resolve()
+            assert path.is_file(), picture
+            assert path.stat().st_size < 60_000, picture

@@ -84,6 +84,27 @@ def test_a_table_is_written_and_goes_on_where_it_was(tiny, tmp_path, profile):
     assert tiny[8:] == [tiny[3]]
 
 
+def test_what_is_done_is_written_and_nothing_run(tiny, tmp_path):
+    assert write_table("toy", profile="laptop", seeds=range(1), out=tmp_path, done=True) == ""
+    write_table("toy", profile="laptop", seeds=range(1), out=tmp_path, only=["moons", "SwAV"])
+    assert len(tiny) == 1
+    text = write_table("toy", profile="laptop", seeds=range(1), out=tmp_path, done=True)
+    assert len(tiny) == 1
+    assert text.count("| moons |") == 1
+    assert "circles" not in text
+    with pytest.raises(UserError, match="table outliers keeps no runs"):
+        write_table("outliers", profile="laptop", seeds=range(1), out=tmp_path, done=True)
+
+
+def test_every_cell_of_the_family_is_a_length_of_its_own_and_one_try():
+    cells = TABLES["family"].cells(range(1), "laptop")
+    for cell in (cell for cell in cells if cell.row == "moons"):
+        config = parse(override(preset("moons"), list(cell.settings)))
+        assert config.n_init == 1, cell.column
+        assert config.stages["stage2"].iterations == 200, cell.column
+        assert config.stages["stage1"].iterations in (0, 600, 1500), cell.column
+
+
 def test_the_ablation_draws_its_curves(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(toy, "T_VALUES", (2,))
     text = write_table("toy-ablation", profile="laptop", seeds=range(1), out=tmp_path)

@@ -62,7 +62,7 @@ _JOINED = " with "
 
 _SAMPLED = ("jem",)  # methods that are the preset's energy, learnt by its samples
 #: At the laptop profile everybody has a part of the preset's steps, so that the table ends within hours.
-_IMAGES_SHORT = ("stage2.iterations=500",)
+_IMAGES_SHORT = ("stage2.iterations=300",)
 
 
 def _cells(seeds: range, profile: str) -> list[Cell]:
@@ -163,7 +163,7 @@ FAMILY_TABLES: dict[str, TableSpec] = {
         _image_line,
         lambda out, done: [],
         (
-            "Accuracy of classifiers on frozen latents by labels; at the laptop profile on 10,000 images, after 500 "
+            "Accuracy of classifiers on frozen latents by labels; at the laptop profile on 10,000 images, after 300 "
             "steps of the last stage where the preset has 4,000.",
         ),
         folder="images",

@@ -63,6 +63,14 @@ def test_a_block_has_as_many_calls_as_fit_and_slow_functions_get_fewer_blocks():
     assert len(in_turns({"long": clock.taking(50)}, Effort(blocks=9, limit=1), clock).cpu["long"]) == 3
 
 
+def test_a_block_lasts_until_the_clock_has_ticked():
+    """A processor's clock may count in ticks: what is shorter takes no time by it."""
+    clock = FakeClock()
+    ticking = lambda: Moment(0.5 * (clock.seconds // 0.5), 2 * clock.seconds)  # noqa: E731
+    turns = in_turns({"short": clock.taking(0.01)}, Effort(blocks=3, seconds=0.1, limit=1000), ticking)
+    assert all(0 < seconds < 0.2 for seconds in turns.cpu["short"])
+
+
 def test_sums_of_functions_can_be_compared():
     seconds = {"step": [2.0, 2.0], "walk": [10.0, 30.0], "plain": [12.0, 8.0]}
     assert Turns(seconds, seconds).compare("plain", {"step": 1, "walk": 0.1}).value == pytest.approx((4 + 1.6) / 2)
