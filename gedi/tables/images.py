@@ -264,8 +264,8 @@ IMAGE_TABLES: dict[str, TableSpec] = {
             "head by k-means. Published are the best of ten runs, ours are means. The paper does not say whether its "
             "NMI is over the whole test set or averaged over batches: ours stands here both ways, the latter with what "
             "clusters dealt out at random reach in it (docs/metrics.md). At the laptop profile GEDI walks by noise and "
-            "denoising; its controls have no density, noise that is as long, the paper's walk on the same density, and one "
-            "encoder for clusters and density.",
+            "denoising; its controls have no density, noise that is as long, the paper's walk on the same density, and "
+            "one encoder for clusters and density.",
         ),
         folder="images",
     ),
