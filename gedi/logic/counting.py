@@ -22,14 +22,14 @@ class ShortcutCount(NamedTuple):
     """A number of symbol maps, the identity among them, and an interval that holds it.
 
     Attributes:
-        count: the number, or the estimate of it.
-        low, high: the interval; of an exact count both are the count.
+        maps: the number, or the estimate of it.
+        low, high: the interval; of an exact count both are the number.
         exact: whether the count is.
         epsilon, delta: of an estimate: it is more than a share epsilon off in at most a share delta of all seeds.
         walks: how many were made.
     """
 
-    count: float
+    maps: float
     low: float
     high: float
     exact: bool
@@ -90,8 +90,8 @@ def count_shortcuts(
     tree = _Tree(np.unique(rows, axis=0) + offset, offset, kinds.of_symbol, kinds.first, kinds.sizes, fits)
     partial, depth = tree.listed(listed, until)
     if depth == len(tree.order):
-        count = len(partial) if proven is None else sum(map(proven, partial))
-        return ShortcutCount(count, count, count, True, 0.0, 0.0, 0)
+        found = len(partial) if proven is None else sum(map(proven, partial))
+        return ShortcutCount(found, found, found, True, 0.0, 0.0, 0)
     enough = 1 + 4 * (math.e - 2) * (1 + epsilon) * math.log(2 / delta) / epsilon**2
     rng = np.random.default_rng(seed)
     most = len(partial) * math.prod(tree.size(symbol) for symbol in tree.order[depth:])
@@ -108,8 +108,8 @@ def count_shortcuts(
                 f"the count is out of reach: after {walks:,} walks in {seconds:g} seconds they speak of about "
                 f"{total / walks * most:,.0f} maps, with no bound; allow more seconds, a larger epsilon or more listed"
             )
-    count = enough / walks * most
-    return ShortcutCount(count, count / (1 + epsilon), count / (1 - epsilon), False, epsilon, delta, walks)
+    maps = enough / walks * most
+    return ShortcutCount(maps, maps / (1 + epsilon), maps / (1 - epsilon), False, epsilon, delta, walks)
 
 
 def _check(constraint: Any, epsilon: Any, delta: Any, seconds: Any) -> None:

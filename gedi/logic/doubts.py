@@ -51,7 +51,7 @@ def doubts(
 
     def look_at(more: Tensor) -> None:
         nonlocal known, behind
-        fresh = torch.unique(more, dim=0)  # type: ignore[no-untyped-call]
+        fresh = torch.unique(more, dim=0)
         fresh = fresh[~torch.isin(_print_of(fresh), _print_of(known))]
         if len(fresh):
             # the naming that was taken counts as one of the best even where a better one is not to be had
