@@ -2,6 +2,7 @@
 
 from gedi.logic.align import Alignment, align, decode
 from gedi.logic.constraint import Constraint
+from gedi.logic.counting import ShortcutCount, count_shortcuts
 from gedi.logic.ensemble import ensemble, names_left_open
 from gedi.logic.estimate import Estimate, estimate
 from gedi.logic.expression import maximum, minimum
@@ -18,11 +19,13 @@ __all__ = [
     "Estimate",
     "Further",
     "Labels",
+    "ShortcutCount",
     "Shortcuts",
     "align",
     "all_different",
     "at_most_k",
     "count",
+    "count_shortcuts",
     "decode",
     "ensemble",
     "estimate",

@@ -74,7 +74,7 @@ def by_problog(rules, inputs, p, answer):
 
 
 def compare(seed):
-    """Values of every answer, and the gradient of one, of a program and of ProbLog."""
+    """How far the values of every answer, and the slopes of one, of a program are from ProbLog's, at most."""
     rules, listed = program_of(seed)
     c = Constraint.from_problog(neural(listed) + rules, "answer(N)", variables=[name for _, name, _ in listed])
     assert c.sizes == [len(values) for _, _, values in listed]
@@ -84,27 +84,33 @@ def compare(seed):
     plain = [x[0].tolist() for x in p]
     assert c.answers is not None
     log_p = [x.log() for x in p]
+    values, slopes = [], []
     for answer in c.answers:
         ours = c.log_prob(log_p, answers=c.numbered([answer])).exp().detach()
-        assert float(ours) == pytest.approx(by_problog(rules, listed, plain, answer), abs=1e-9)
+        values.append(abs(float(ours) - by_problog(rules, listed, plain, answer)))
     chosen = random.Random(seed).choice(c.answers)
     value = c.log_prob(log_p, normalised=False, answers=c.numbered([chosen])).exp()
     grads = torch.autograd.grad(value.sum(), p)
     for i, grad in enumerate(grads):  # P is linear in each choice: its slope is P given the value
         for k in range(c.sizes[i]):
             certain = [[float(j == k) for j in range(c.sizes[i])] if n == i else row for n, row in enumerate(plain)]
-            assert float(grad[0, k]) == pytest.approx(by_problog(rules, listed, certain, chosen), abs=1e-8)
+            slopes.append(abs(float(grad[0, k]) - by_problog(rules, listed, certain, chosen)))
+    return max(values), max(slopes)
+
+
+def agrees(seed):
+    value, slope = compare(seed)
+    return value < 1e-9 and slope < 1e-8
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_programs_of_two_networks_have_the_values_and_gradients_of_problog(seed):
-    compare(seed)
+    assert agrees(seed)
 
 
 @pytest.mark.slow
-def test_more_programs_agree_with_problog():
-    for seed in range(1000, 1015):
-        compare(seed)
+def test_more_programs_agree_with_problog():  # and 300 more: benchmarks/programs.py
+    assert all(agrees(seed) for seed in range(1000, 1015))
 
 
 def test_a_function_is_all_its_answers(brute):

@@ -6,13 +6,13 @@ import torch
 from gedi.logic import Constraint, all_different, sorted_, sums_to
 from gedi.logic.evaluate import Layered
 
+FOUR = [range(3)] * 4
 RULES = {
     "a table": Constraint.from_predicate(lambda a, b, c: a + b == c, [range(10)] * 3),
     "products alone": Constraint.from_solutions([(0, 1, 2)], [range(3)] * 3),
     "a diagram": sums_to(8, range(5), total=11),
     "clauses": Constraint.from_cnf([[1, 2, -3], [3, -4], [-1, 4, 5]], variables=5),
-    "combined": all_different(3, range(3)).on([0, 1, 2], [range(3)] * 4)
-    & sorted_(2, range(3)).on([2, 3], [range(3)] * 4),
+    "combined": all_different(3, range(3)).on([0, 1, 2], FOUR) & sorted_(2, range(3)).on([2, 3], FOUR),
     "answers": Constraint.from_function(lambda a, b: a + b, [range(4)] * 2),
 }
 
