@@ -12,6 +12,7 @@ from gedi.report.figures import COLOURS, new_figure, save
 
 _COLUMNS, _CLUSTERS = 10, 15  # shown at most
 _LONGEST = 18  # letters of a name
+_NOTHING = 1e-6  # of a column's spread
 _FAR = 2.0  # standard deviations from the mean at which a colour is full
 
 
@@ -49,12 +50,13 @@ def _axes_of(ax: Axes, points: Tensor, found: Tensor) -> None:
 def _typical(ax: Axes, rows: Tensor, found: Tensor, names: Sequence[str]) -> None:
     """Means of the columns that tell the clusters apart most, coloured by how far they are from the mean of all."""
     clusters = found.unique().tolist()[:_CLUSTERS]  # type: ignore[no-untyped-call]
-    means = torch.stack([rows[found == cluster].mean(dim=0) for cluster in clusters])
     spread = rows.std(dim=0, correction=0)
+    means = torch.stack([rows[found == cluster].mean(dim=0) for cluster in clusters])
+    means = torch.where(means.abs() > _NOTHING * spread, means, 0.0)
     apart = (means - rows.mean(dim=0)) / torch.where(spread > 0, spread, 1.0)
     shares = torch.stack([(found == cluster).double().mean() for cluster in clusters])
     telling = (shares[:, None] * apart.square()).sum(dim=0).argsort(descending=True, stable=True)[:_COLUMNS]
-    ax.imshow(apart[:, telling].t(), cmap="RdBu_r", vmin=-_FAR, vmax=_FAR, aspect="auto", alpha=0.8)
+    ax.imshow(apart[:, telling].t().numpy(), cmap="RdBu_r", vmin=-_FAR, vmax=_FAR, aspect="auto", alpha=0.8)
     for row, column in enumerate(telling.tolist()):
         for place in range(len(clusters)):
             ax.text(place, row, f"{float(means[place, column]):.3g}", ha="center", va="center", fontsize=7)
