@@ -182,7 +182,7 @@ class RunDirectory:
         needed |= {"images", "shown"} if not config.model.of_rows else set()
         if lacking := sorted(needed - set(found)):
             refuse(path, f"it holds no {', '.join(lacking)}")
-        shown = [found[name] for name in ("images", "test", "shown", "shown_labels") if name in found]
+        shown = [found[name] for name in ("images", "test", "rows", "shown", "shown_labels") if name in found]
         if found["predicted"].dim() != 1 or len({len(x) if x.dim() else 0 for x in shown}) > 1:
             refuse(path, "it must hold one cluster for each point")
         return found

@@ -5,23 +5,24 @@ import shutil
 import tempfile
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn import config_context
 from torch import Tensor, nn
 
 from gedi.choosing import AUTO, settings_for
 from gedi.config import Config, to_yaml
-from gedi.data import fingerprint
+from gedi.data import Scaling, fingerprint
 from gedi.data.values import check_columns
 from gedi.devices import make_fabric
 from gedi.directory import RunDirectory
 from gedi.errors import UserError
 from gedi.features import is_named
-from gedi.fitted import Fitted
+from gedi.fitted import Fitted, as_points
 from gedi.fitting import Learnt, Prepared, learn, prepare
 from gedi.in_memory import dataset_of
 from gedi.methods import has_clusters, has_density
@@ -72,10 +73,12 @@ def estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | Non
 def _estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
     config = config_of(estimator, points, seed)
     if points.ndim == 2:
-        called = range(points.shape[1]) if estimator.columns_ is None else map(repr, estimator.columns_.names)
-        names = [f"column {name}" for name in called]
+        told = range(points.shape[1]) if estimator.columns_ is None else map(repr, estimator.columns_.names)
+        names = [f"column {name}" for name in told]
         estimator.notes_ += check_columns(list(points.T), names, "row {}".format, "X")
-    data = dataset_of(points, config, estimator.constraint, None if before is None else before.inputs)
+    inputs = before.inputs if before is not None else _scaling(estimator, points, config)
+    called = () if estimator.columns_ is None else tuple(estimator.columns_.names)
+    data = replace(dataset_of(points, config, estimator.constraint, inputs), names=called)
     prepared = prepare(
         config,
         fabric=make_fabric(estimator.device, precision=estimator.precision),
@@ -89,6 +92,14 @@ def _estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | No
         left = None if estimator.max_time is None else estimator.max_time - (time.perf_counter() - began)
         learnt = learn(prepared, progress or (lambda record: None), None if left is None else max(left, 0.0))
     return _gathered(prepared, learnt, points, estimator.contamination, began)
+
+
+def _scaling(estimator: Any, points: np.ndarray, config: Config) -> Scaling | None:
+    """How a frame with words is scaled; None: as all else."""
+    apart = [] if estimator.columns_ is None else estimator.columns_.apart
+    if not any(apart):
+        return None
+    return Scaling.mixed(as_points(points), torch.tensor(apart), config.data.columns, config.data.components)
 
 
 def config_of(estimator: Any, points: np.ndarray, seed: int) -> Config:

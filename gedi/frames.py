@@ -67,8 +67,18 @@ class FrameColumns:
 
     @property
     def names(self) -> list[str]:
-        """What each column of numbers is called; those of a category by the name of theirs."""
-        return [column.name for column in self.columns for _ in range(column.width)]
+        """What each column of numbers is called."""
+        return [
+            column.name if word is None else f"{column.name}={word}"
+            for column in self.columns
+            for word in column.words or (None,)
+        ]
+
+    @property
+    def apart(self) -> list[float]:
+        """How far apart two different words are in each column of numbers: 0 where it holds numbers."""
+        far = [2**0.5 if column.words else 1.0 if column.whole else 0.0 for column in self.columns]
+        return [own for column, own in zip(self.columns, far, strict=True) for _ in range(column.width)]
 
     def notes(self, frame: Any) -> list[str]:
         """What is done to columns of a frame that are no plain numbers, in words."""

@@ -42,6 +42,9 @@ def kept_points(trained: Trained) -> dict[str, Tensor]:
     elif test.shape[1] == 2:
         shown = chosen(test, SAMPLES, trained.streams["shown"])
         points["test"] = test[shown].clone()
+    elif not is_sharded(test):
+        shown = chosen(test, SAMPLES, trained.streams["shown"])
+        points["rows"] = test[shown].clone()
     if shown is not None:
         points["shown"] = predicted[shown].clone()
         if labels is not None:

@@ -122,6 +122,7 @@ def results_of(prepared: Prepared, metrics: Record, logged: list[Record]) -> Rec
         "seed": config.seed,
         "data": prepared.data.name,
         "source": prepared.data.source,
+        "columns": list(prepared.data.names),
         "clusters_by": "cluster head" if has_clusters(prepared.method_config) else "k-means on test features",
         "metrics": metrics,
         "rule": said_of_rule(prepared),

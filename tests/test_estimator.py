@@ -206,6 +206,7 @@ def test_images_are_clustered_too():
         ({"n_clusters": "many"}, "n_clusters must be a whole number"),
         ({"n_clusters": 500}, "fewer than the 240 points"),
         ({"iterations": 0}, "iterations must be a whole number"),
+        ({"batch_size": 1}, "batch_size must be a whole number from 2 on"),
         ({"max_time": -1}, "max_time must be seconds"),
         ({"contamination": 0.9}, "contamination must be a share"),
         ({"method": "gedy"}, "did you mean 'gedi'"),
@@ -239,3 +240,7 @@ def test_rows_that_cannot_be_learnt_from_are_refused_or_handled_and_said():
     assert GEDI(2, iterations=2, random_state=0).fit(np.ones((40, 3))).verdict_.word == "failed"  # handled, and said
     assert GEDI(2, iterations=2, random_state=0).fit(np.repeat(x[:2], 30, axis=0)).labels_.shape == (60,)
     assert np.isneginf(constant.score_samples([[1e30, 0, 0, 1]]))
+    copies = np.repeat(x[:2], 30, axis=0)
+    assert np.abs(GEDI(2, iterations=2, random_state=0).fit(copies).outlier_score(copies)).max() < 1  # none is strange
+    drawn = [GEDI(3, iterations=2, random_state=np.random.default_rng(3)).fit(x).predict_proba(x) for _ in range(2)]
+    np.testing.assert_array_equal(*drawn)

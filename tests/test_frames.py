@@ -1,7 +1,12 @@
 """Frames in, frames out: names, words and what is missing."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import make_blobs
+from sklearn.metrics import normalized_mutual_info_score as nmi
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from gedi import GEDI
 from gedi.errors import UserError
@@ -121,3 +126,50 @@ def test_numbers_missing_in_an_array_are_refused_or_filled():
     filled = x.copy()
     filled[5, 0] = np.nanmedian(x[:, 0])
     np.testing.assert_array_equal(model.score_samples(x), model.score_samples(filled))
+
+
+def test_names_need_be_no_text():
+    x = make_blobs(60, centers=[[0, 0, 0], [9, 9, 9]], random_state=0)[0]
+    plain = pd.DataFrame(x)  # pandas numbers its columns
+    model = GEDI(2, iterations=5, random_state=0).fit(plain)
+    assert list(model.feature_names_in_) == ["0", "1", "2"]
+    np.testing.assert_array_equal(model.predict(plain), model.labels_)
+    assert model.predict(model.sample(3)).shape == (3,)
+    levels = plain.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]), axis=1)
+    assert GEDI(2, iterations=5, random_state=0).fit(levels).labels_.shape == (60,)
+
+
+@pytest.mark.filterwarnings("ignore:column 'kind' is words")
+def test_words_count_and_do_not_drown_numbers():
+    rng = np.random.default_rng(7)
+    y = rng.integers(3, size=600)
+    numbers = 2 * rng.normal(size=(3, 3))[y] + rng.normal(size=(600, 3))
+    kind = np.where(rng.random(600) < 0.8, y, rng.integers(3, size=600))
+    frame = pd.DataFrame(numbers, columns=list("abc")).assign(kind=np.array(["u", "v", "w"])[kind])
+    found = GEDI(3, iterations=200, random_state=0).fit(frame).labels_
+    assert nmi(y, found) > nmi(y, kind) + 0.1  # standardised, the clusters would be the words
+    assert nmi(y, found) > nmi(y, GEDI(3, iterations=200, random_state=0).fit(numbers).labels_)
+
+
+def test_what_is_masked_is_missing():
+    x = make_blobs(60, centers=[[0, 0], [9, 9]], random_state=0)[0]
+    hidden = np.ma.masked_array(
+        np.where(np.arange(120).reshape(60, 2) == 5, 1e9, x), np.arange(120).reshape(60, 2) == 5
+    )
+    with pytest.warns(UserWarning, match="1 values in 1 columns are missing"):
+        model = GEDI(2, iterations=5, missing="fill", random_state=0).fit(hidden)
+    assert model.medians_[1] == np.median(np.delete(x[:, 1], 2))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_embeddings_come_as_frames_where_asked_for(kind):
+    x = make_blobs(60, centers=[[0, 0], [9, 9]], random_state=0)[0]
+    model = GEDI(2, iterations=5, random_state=0).set_output(transform=kind).fit(x)
+    found = model.transform(x)
+    assert type(found).__module__.partition(".")[0] == kind
+    assert list(found.columns) == list(model.get_feature_names_out())
+    piped = make_pipeline(StandardScaler(), GEDI(2, iterations=5, random_state=0)).set_output(transform=kind)
+    assert type(piped.fit(x).transform(x)) is type(found)
+    if kind == "pandas":
+        named = pd.DataFrame(x, columns=["a", "b"], index=[f"row {i}" for i in range(60)])
+        assert list(model.fit(named).transform(named).index) == list(named.index)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -170,29 +171,49 @@ def pictures(tmp_path_factory):
     return folder
 
 
-def test_pictures_are_labelled_sorted_and_shown(gedi, pictures, tmp_path):
-    code, _, err = gedi("fit", pictures, "--clusters", "2", "--out", tmp_path / "run", "--iterations", "30", "--quiet")
-    assert code == 0, err
-    held = rows((tmp_path / "run" / "labels.csv").read_text())
+@pytest.fixture(scope="module")
+def picture_run(pictures):
+    from gedi.verbs.fitting import FitWishes, fit_into
+    from gedi.verbs.inputs import table_wishes
+
+    out = pictures.parent / "run"
+    fit_into(str(pictures), FitWishes(2, table_wishes(), None, "auto", "auto", 30, 0), out, None, quiet=True)
+    return out
+
+
+def test_pictures_are_labelled_sorted_and_shown(gedi, picture_run, pictures, tmp_path):
+    held = rows((picture_run / "labels.csv").read_text())
     assert [row["file"] for row in held] == sorted(path.name for path in pictures.iterdir())
     wished = ("--sort", tmp_path / "sorted", "--gallery", tmp_path / "g.png")
-    code, _, err = gedi("predict", tmp_path / "run", pictures, "-o", tmp_path / "l.csv", *wished)
+    code, _, err = gedi("predict", picture_run, pictures, "-o", tmp_path / "l.csv", *wished)
     assert code == 0, err
     for row in held:
         assert (tmp_path / "sorted" / f"cluster-{row['cluster']}" / row["file"]).is_file()
     with Image.open(tmp_path / "g.png") as drawn:
         assert drawn.size[0] > 100
-    assert gedi("sample", tmp_path / "run", "-n", "4", "-o", tmp_path / "s.png")[0] == 0
-    assert gedi("predict", tmp_path / "run", pictures, "-o", tmp_path / "l.csv", *wished[:2])[0] == 2  # not empty
-    Image.new("RGB", (99, 7)).save(tmp_path / "odd.png")
+    assert gedi("sample", picture_run, "-n", "4", "-o", tmp_path / "s.png")[0] == 0
+    assert gedi("predict", picture_run, pictures, "-o", tmp_path / "l.csv", *wished[:2])[0] == 2  # not empty
     (tmp_path / "odd").mkdir()
     Image.new("RGB", (9, 7)).save(tmp_path / "odd" / "a.png")
-    code, _, err = gedi("predict", tmp_path / "run", tmp_path / "odd")
+    code, _, err = gedi("predict", picture_run, tmp_path / "odd")
     assert code == 2
     assert "12 x 12" in err
 
 
-def test_pictures_of_every_kind_are_taken(gedi, tmp_path):
+def test_pictures_are_sorted_all_or_none(gedi, picture_run, pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr("gedi.verbs.inputs._AT_A_TIME", 10)  # those before the broken one are done by then
+    folder = tmp_path / "more"
+    shutil.copytree(pictures, folder)
+    (folder / "zz.png").write_bytes(b"no picture")
+    there = sorted(tmp_path.iterdir())
+    wished = ("--sort", tmp_path / "sorted", "--gallery", tmp_path / "g.png", "-o", tmp_path / "l.csv")
+    code, _, err = gedi("predict", picture_run, folder, *wished)
+    assert code == 2
+    assert "zz.png" in err
+    assert sorted(tmp_path.iterdir()) == there
+
+
+def test_pictures_of_every_kind_are_taken_and_what_is_left_out_is_said(gedi, tmp_path):
     folder = tmp_path / "mixed"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -203,15 +224,43 @@ def test_pictures_of_every_kind_are_taken(gedi, tmp_path):
     Image.fromarray(rng.integers(0, 65535, (20, 20)).astype(np.uint16)).save(folder / "deep.png")
     frames = [Image.new("L", (20, 20), shade) for shade in (0, 200)]
     frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
-    short = ("--clusters", "2", "--side", "16", "--iterations", "6", "--quiet")
+    short = ("--clusters", "2", "--side", "16", "--iterations", "6")
     code, _, err = gedi("fit", folder, "--out", tmp_path / "run", *short)
     assert code == 0, err
+    for said in ("transparency is dropped (1 files)", "16 bits become 8 (1 files)", "the first is taken (1 files)"):
+        assert said in err
+    assert " grey images among those in colour" in err
     assert len(rows((tmp_path / "run" / "labels.csv").read_text())) == 15
     (folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
-    code, _, err = gedi("fit", folder, "--out", tmp_path / "again", *short)
+    code, _, err = gedi("fit", folder, "--out", tmp_path / "again", *short, "--quiet")
     assert code == 2
     assert "broken.png" in err
     assert not (tmp_path / "again").exists()
+
+
+def test_moments_in_seconds_keep_their_digits(gedi, tmp_path):
+    far = X / 1000 + 1.7e9  # in float32 all of it would be one point
+    (tmp_path / "far.csv").write_text("a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in far.tolist()))
+    np.save(tmp_path / "far.npy", far)
+    for name in ("far.csv", "far.npy"):
+        code, _, err = gedi("fit", tmp_path / name, "--clusters", "3", "--out", tmp_path / f"{name}-run", *SHORT)
+        assert code == 0, err
+        held = rows((tmp_path / f"{name}-run" / "labels.csv").read_text())
+        assert matched([row["cluster"] for row in held])
+        assert max(float(row["outlier_score"]) for row in held) < 10
+
+
+@pytest.mark.parametrize("columns", [4, 200])
+def test_what_is_usual_is_told_by_rows_from_all_over_a_file(gedi, tmp_path, columns):
+    rng = np.random.default_rng(0)
+    wide = np.concatenate([rng.normal(size=(1200, columns)), 3 * rng.normal(size=(300, columns)) + 5])  # sorted
+    np.save(tmp_path / "x.npy", wide)
+    code, _, err = gedi("fit", tmp_path / "x.npy", "--clusters", "2", "--out", tmp_path / "run", "--iterations", "2")
+    assert code == 0, err
+    model = GEDI.load(tmp_path / "run")
+    scores = model.outlier_score(wide)  # nothing is lost of wide rows on fewer axes
+    assert 0.005 < (scores > 1).mean() < 0.02  # one of 100, as was asked for
+    assert abs(np.median(scores)) < 0.1
 
 
 def bad_table(tmp_path, text):

@@ -1,5 +1,6 @@
 """Rows of a table as the network sees them, and back."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -66,6 +67,38 @@ class Scaling:
         if columns == "apart" or (columns == "auto" and not alike(ranges) and not _of_one_length(rows)):
             return cls(rows.mean(dim=0), torch.where(deviations > _LEAST, deviations, 1.0))
         return cls(rows.mean(dim=0), float(deviations.square().mean().sqrt().clamp_min(_LEAST)))
+
+    @classmethod
+    def mixed(
+        cls, rows: Tensor, apart: Tensor, columns: Columns = "together", components: int | str | None = None
+    ) -> "Scaling":
+        r"""The scaling of rows some of whose columns stand for words: those count as much as they should, not more.
+
+        Two different words are :math:`\sqrt{1/2}` standard deviations of a number apart. Standardised they would be two
+        and more, and groups of one word a gap from each other that no number has.
+
+        Args:
+            rows: (n, d).
+            apart: the distance of two different words in each column, (d,); 0 for a column of numbers.
+            columns: as for :meth:`of`, for the columns of numbers.
+            components: as for :meth:`of`.
+
+        Source: the weight of categories in k-prototypes, Huang 1998.
+
+        Example:
+            >>> rows = torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 1.0]])
+            >>> x = Scaling.mixed(rows, torch.tensor([0.0, 2.0**0.5, 2.0**0.5]))(rows)
+            >>> round(float((x[0, 1:] - x[1, 1:]).norm()), 4)
+            0.7071
+        """
+        numbers = apart == 0
+        if columns == "cosine" or not numbers.any() or numbers.all():
+            return cls.of(rows, columns, components)
+        of_numbers = cls.of(rows[:, numbers], columns)
+        spread = torch.where(numbers, torch.ones_like(apart), apart / math.sqrt(0.5)).to(rows.dtype)
+        spread[numbers] = torch.as_tensor(of_numbers.spread, dtype=rows.dtype)
+        plain = cls(rows.mean(dim=0), spread)
+        return plain if components is None else replace(plain, projection=projected(components, plain(rows)))
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Points of rows, (n, d)."""

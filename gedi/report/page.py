@@ -12,14 +12,14 @@ from torch import Tensor
 
 from gedi.building import walk_settings
 from gedi.config import to_yaml
-from gedi.data import CATALOGUE
+from gedi.data import CATALOGUE, Scaling
 from gedi.directory import RunDirectory
 from gedi.evaluation import matched
 from gedi.fitted import needs_encoder
 from gedi.judge import EVIDENCE
 from gedi.measuring import explanations
 from gedi.methods import has_clusters, has_density, with_method
-from gedi.report import figures, image_figures
+from gedi.report import figures, image_figures, row_figures
 from gedi.run_files import refuse
 from gedi.training import Walk
 from gedi.types import EnergyFn
@@ -52,8 +52,10 @@ def draw(directory: RunDirectory) -> list[tuple[str, Path]]:
     pictures: list[tuple[str, Path]] = []
     if not config.model.of_rows:
         pictures += image_pictures(directory, folder)
-    elif "test" in (points := directory.points()):
+    elif "test" in (points := directory.points()) and not needs_encoder(directory.path / "model"):
         pictures.append(("What was learnt", plane_picture(directory, points, folder / "overview.png")))
+    elif "shown" in points and has_clusters(config):
+        pictures.append(("What was put together", row_picture(directory, points, folder / "clusters.png")))
     if "gaps" in (points := directory.points()):
         path = figures.spectral_gaps(points["gaps"], folder / "gaps.png")
         pictures.append(("How many clusters the graph speaks for", path))
@@ -86,6 +88,14 @@ def plane_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path
     for ax, panel in zip(axes, panels, strict=True):
         panel(ax)
     return figures.save(figure, path)
+
+
+def row_picture(directory: RunDirectory, points: dict[str, Tensor], path: Path) -> Path:
+    """What a run on rows put together, in their own units where those are known."""
+    inputs = None if needs_encoder(directory.path / "model") else directory.fitted().inputs
+    names, rows = directory.results().get("columns", []), points["rows"] if "rows" in points else points["test"]
+    own = inputs.back(rows) if isinstance(inputs, Scaling) and inputs.projection is None else None
+    return row_figures.clusters_of_rows(rows, own, points["shown"], names, path)
 
 
 def image_pictures(directory: RunDirectory, folder: Path) -> list[tuple[str, Path]]:

@@ -71,9 +71,9 @@ def _theirs(table: Parted, make: Callable[[], Any]) -> Outcome:
         warnings.simplefilter("ignore")  # of graphs in pieces and searches cut short: what they lead to is measured
         scaler = StandardScaler().fit(table.learnt.rows)
         for seen in (lambda rows: rows, scaler.transform):
-            peer, began = make(), time.perf_counter()
+            peer, began = make(), time.process_time()
             labels = peer.fit_predict(seen(table.learnt.rows))
-            seconds = time.perf_counter() - began
+            seconds = time.process_time() - began
             unseen = peer.predict(seen(table.unseen.rows)) if hasattr(peer, "predict") else None
             tries.append(_outcome(table, labels, unseen, seconds))
     best = max(tries, key=lambda one: one.nmi)
@@ -82,21 +82,21 @@ def _theirs(table: Parted, make: Callable[[], Any]) -> Outcome:
 
 def _proposal(table: Table, clusters: int, seed: int) -> Outcome:
     """What training begins from, on the rows that it visits."""
-    began, config = time.perf_counter(), parse(preset("table"))
+    began, config = time.process_time(), parse(preset("table"))
     rows = torch.as_tensor(table.rows, dtype=torch.float32)
     points = Scaling.of(rows, config.data.columns)(rows)
     found = propose(config, Dataset("points", points, points), clusters, Streams(seed))
     visited = Table(table.rows[found.numbers.numpy()], table.classes[found.numbers.numpy()])
     nmi, ari = _agreement(visited.classes, found.parts.numpy())
-    return Outcome(nmi, ari, time.perf_counter() - began, number=spectrum(found.graph).clusters)
+    return Outcome(nmi, ari, time.process_time() - began, number=spectrum(found.graph).clusters)
 
 
 def _ours(table: Parted, clusters: int, seed: int, changes: Settings | None = None) -> Outcome:
-    began = time.perf_counter()
+    began = time.process_time()
     settings = merge({"preset": "table", "seed": seed}, changes or {})
     fitted = fit(table.learnt.rows.astype(np.float32), settings, clusters=clusters)
     labels, unseen = (fitted.predict(part.rows.astype(np.float32)).numpy() for part in table)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     verdict = fitted.verdict or {}
     kept = verdict.get("checks", {}).get("information_kept", {}).get("value")
     return _outcome(table, labels, unseen, seconds)._replace(word=verdict.get("word", ""), kept=kept)

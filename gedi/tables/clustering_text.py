@@ -13,7 +13,7 @@ _NEAR = 0.03  # of the best peer's NMI
 
 
 class Outcome(NamedTuple):
-    """One way's clusters of one table: agreement with the classes, time, and what it says of itself.
+    """One way's clusters of one table: agreement with the classes, processor time, and what it says of itself.
 
     ``unseen`` is NMI of rows that were not learnt from, where a way can predict. ``number`` is how many clusters the
     graph of the points speaks for; those asked for are as many as classes.
@@ -61,12 +61,12 @@ def _agreement(found: Found) -> list[str]:
 
 
 def _more(found: Found) -> list[str]:
-    """ARI, NMI of unseen rows by those who can predict them, and seconds of a fit."""
+    """ARI, NMI of unseen rows by those who can predict them, and seconds of processor time of a fit."""
     told = [way for way in _ways(found) if way not in (ALONE, STILL)]
     predict = [way for way in told if all(o.unseen is not None for ways in found.values() for o in ways[way])]
     asked = [*((way, "ari", ".2f") for way in told), *((way, "unseen", ".2f") for way in predict)]
     asked += [(way, "seconds", ".1f") for way in told]
-    words = {"ari": "ARI", "unseen": "NMI of unseen", "seconds": "seconds"}
+    words = {"ari": "ARI", "unseen": "NMI of unseen", "seconds": "processor seconds"}
     names = ["data", *(f"{way}, {words[figure]}" for way, figure, _ in asked)]
     lines = [[row, *(_mean(ways[way], figure, how) for way, figure, how in asked)] for row, ways in found.items()]
     return grid(names, lines)
