@@ -64,5 +64,5 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(UserError, match="there are none"):
         Labels().bind(Context(SYMBOLS, SYMBOLS, 0.1))
     bare = Model(nn.Identity(), Passthrough(), Classifier(SYMBOLS, SYMBOLS))
-    with pytest.raises(UserError, match="model.head=prototypes"):
+    with pytest.raises(UserError, match=r"model\.head=prototypes"):
         proposed(bare, [0], (SWAP,))

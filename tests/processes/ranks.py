@@ -12,12 +12,12 @@ from gedi.building import build_model, build_stages, context_of
 from gedi.config import override, parse
 from gedi.densities.density import Draw, Place
 from gedi.logic import Constraint
+from gedi.objectives.objective import Few
 from gedi.presets import preset
 from gedi.processes import Processes
 from gedi.random import Streams
 from gedi.sampling import Box
 from gedi.training.sharding import whole
-from gedi.objectives.objective import Few
 from gedi.training.step import Batch, JointPass
 
 BOX = Box(torch.tensor([-2.0, -2.0]).double(), torch.tensor([2.0, 2.0]).double())
