@@ -106,6 +106,7 @@ def main():
             spent = time.process_time() - began
             found |= {"accuracy": metrics["accuracy"], "satisfied": metrics["constraint_satisfied"]}
             found |= {"seconds": round(spent, 1), "wall": round(time.perf_counter() - wall, 1)}
+            print(json.dumps(found), flush=True)
             seconds = seconds or spent
         if "theirs" not in options.without:
             accuracy, pairs = theirs(prepared.data, seconds or 60.0, seed)

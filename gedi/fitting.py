@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -136,7 +136,13 @@ class Prepared:
     constraint: Constraint | None
     clusters: int
     own_encoder: bool
-    left_open: Shortcuts | None = None  # what the rule leaves open, where it can be searched
+
+    @cached_property
+    def left_open(self) -> Shortcuts | None:
+        """The namings that the rule cannot tell apart, where they can be searched."""
+        return (
+            None if self.constraint is None else left_open(self.constraint, self.trainer.answers, self.data.occurring)
+        )
 
     @property
     def foretold(self) -> tuple[str, ...]:
@@ -236,7 +242,8 @@ def prepare(
             if part is not None:
                 compile_encoder(part, data.train.shape[1:])
     density.measure(model, data.train)
-    open_ = None if constraint is None else left_open(constraint, answers, data.occurring)
+    telling = constraint is not None and config.data.label_these > 0
+    open_ = left_open(constraint, answers, data.occurring) if telling and constraint is not None else None
     few = choose_few(config, data, constraint, open_, streams.numpy("labelled"))
     shares, graph = (None, None) if proposed is None else (proposed.shares, proposed.graph)
     context = context_of(method_config, clusters, constraint, data.train_labels is not None, shares, answers, few)
@@ -257,7 +264,7 @@ def prepare(
         few=None if few is None else few._replace(rows=fabric.to_device(few.rows), labels=fabric.to_device(few.labels)),
     )
     own = encoder is not None
-    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, own, open_)
+    return Prepared(config, method_config, data, box, streams, trainer, constraint, clusters, own)
 
 
 def train(

@@ -130,17 +130,6 @@ METHODS: dict[str, Method] = {
             "parts": {"constraint": {"start": 0, "ramp": 0}},
         },
     ),
-    "logic-and-labels": Method(
-        "the knowledge and the few labels that data.label_these tells: a softmax classifier by both",
-        terms={"constraint": 1.0, "labelled": 1.0},
-        density=False,
-        first_stage=False,
-        settings={
-            "n_init": 1,
-            "model": {"head": "linear", "finer": 0},
-            "parts": {"constraint": {"start": 0, "ramp": 0}},
-        },
-    ),
     "supervised": Method(
         "the upper bound: the same network, images and augmentation, with the labels",
         terms={"supervised": 1.0},

@@ -72,3 +72,54 @@ def test_a_notebook_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
 
 def test_there_are_the_notebooks_promised():
     assert [path.stem for path in NOTEBOOKS] == ["outliers", "own_pictures", "own_table", "rule_instead_of_labels"]
+
+
+def test_which_rule_names_which_symbols():
+    from which_rule_names import answers, what_next
+
+    found = answers()
+    assert found["a + b is given"][:2] == (1, 0)
+    assert found["|a - b| is given"] == (2, 1, (0,))
+    assert found["a and b differ"][:2] == (720, 719)  # every permutation
+    assert what_next("|a - b| is given")[-1].endswith("(1 left)")
+
+
+def test_a_sudoku_mends_what_was_read_and_fills_the_blanks():
+    from sudoku import solve
+
+    alone, together, blanks = solve(puzzles=25)
+    assert alone < 0.9
+    assert together > alone + 0.05
+    assert blanks > 0.8
+
+
+def test_a_schedule_is_fair_and_the_best_that_is():
+    import itertools
+
+    from scheduling import PEOPLE, plans, wishes
+
+    fair = [
+        plan
+        for plan in itertools.product(range(4), repeat=5)
+        if set(plan) == set(range(4)) and max(map(plan.count, plan)) <= 2 and all(map(int.__ne__, plan, plan[1:]))
+    ]
+    liked = wishes()
+    best = max(fair, key=lambda plan: sum(float(liked[day, who].log()) for day, who in enumerate(plan)))
+    assert plans(1) == [tuple(PEOPLE[who] for who in best)]
+    assert plans(1, x3=2)[0][2] == "Cleo"
+
+
+def test_two_networks_in_one_program_learn_digits_and_colours():
+    from two_domains import trained
+
+    digit, colour = trained(steps=150)
+    assert digit > 0.9
+    assert colour > 0.9
+
+
+@pytest.mark.slow
+def test_a_program_of_deepproblog_trains_as_it_is():
+    from deepproblog_program import trained
+
+    fitted, data = trained(iterations=150)
+    assert (fitted.predict(data.test.stored) == data.test_labels).float().mean() > 0.9

@@ -10,41 +10,52 @@ from gedi.tables.spec import Cell, Group, TableSpec, first_seed
 if TYPE_CHECKING:
     from gedi.directory import RunDirectory
 
-TASKS = ("mnist-half", "mnist-even-odd", "mnist-math", "mnist-xor")
+_NAMES = ("half", "even-odd", "math", "xor")
+TASKS = tuple(f"{source}-{name}" for source in ("mnist", "digits") for name in _NAMES)
 _TOLD = ("data.label_these=1",)
 _LABELS = (
     *_TOLD, "stage2.terms.labelled.weight=1",
     "stage2.moves.labels.moments=[0.3333333333333333, 0.5, 0.6666666666666666]",
 )  # fmt: skip
+_WITHOUT, _BOTH = "GEDI, without the density", "answers and ten labels"
 #: Without labels, with those of one symbol, and with all. "Answers alone" is what DeepProbLog trains.
 METHODS: dict[str, tuple[str, ...]] = {
     "GEDI": (),
-    "GEDI, without the density": NO_DENSITY,
+    _WITHOUT: NO_DENSITY,
     "GEDI, ten labels": _LABELS,
     "answers alone": ("method=logic-alone",),
-    "answers and ten labels": (*_TOLD, "method=logic-and-labels"),
+    _BOTH: (
+        *_TOLD, "stage2.terms.labelled.weight=1", "stage2.terms.agreement=null", "stage2.terms.balance=null",
+        "stage2.terms.constraint.start=0", "stage2.moves.align.moments=[]", "model.head=linear",
+    ),
     "all labels (upper bound)": ("method=supervised",),
-}
+}  # fmt: skip
 #: Where every combination of digits occurs: most of the shortcuts are gone.
 COMPLETE: dict[str, tuple[str, ...]] = {
     "GEDI, all combinations": ("data.combinations=all",),
     "answers alone, all combinations": ("data.combinations=all", "method=logic-alone"),
 }
-_NO_OTHER = ("mnist-xor",)  # all combinations occur as it is
+_NO_OTHER = ("mnist-xor", "digits-xor")  # all combinations occur as it is
 
 
 def _cells(seeds: range, profile: str) -> list[Cell]:
     return [
-        Cell(task, column, seed, None, settings)
-        for seed in seeds
+        Cell(task, column, seed, None, (*NO_DENSITY, *settings) if column == _BOTH and _walks(task) else settings)
         for task in TASKS
         for column, settings in (METHODS if task in _NO_OTHER else METHODS | COMPLETE).items()
+        if column != _WITHOUT or _walks(task)
+        for seed in seeds
     ]
+
+
+def _walks(task: str) -> bool:
+    """Whether the task's recipe has a density; those for 8 x 8 pixels have none."""
+    return task.startswith("mnist")
 
 
 def _line(row: str, column: str, steps: int | None, group: Group) -> dict[str, str]:
     return {
-        "task": row.removeprefix("mnist-"),
+        "task": row,
         "maps that fit": _told(group, "maps"),
         "exchanges": _told(group, "swaps"),
         "method": column,
