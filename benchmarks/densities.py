@@ -34,7 +34,7 @@ DENSITIES = {
     "energy-matching": ("-energy", "density.kind=energy-matching"),
     "jem": (
         "-energy", "density.own_encoder=false", "density.kind=jem", "model.head=linear", "model.finer=0",
-        "stage2.terms.finer=null", "stage2.moves=null",
+        "stage2.terms.finer=null", "stage2.moves.merge.moments=[]",
     ),
     "autoregressive": ("", "density.kind=autoregressive", "walk.radius=0.3"),
     "vae": ("", "density.kind=vae", "walk.radius=0.3"),
