@@ -130,6 +130,11 @@ def draw_groups(labels: Tensor, task: Task, n: int, rng: np.random.Generator) ->
     """
     if n < 1:
         raise UserError(f"the number of groups must be >= 1, got {n}")
+    if n * task.size > len(labels):
+        raise UserError(
+            f"{n} groups of {task.size} need {n * task.size} images, no image twice, but there are {len(labels)}; use "
+            f"fewer groups (data.pairs, data.validation)"
+        )
     every = torch.tensor(task.occurring)
     wanted = every[torch.from_numpy(rng.integers(0, len(every), n))].flatten()  # (n * size,) digits
     chosen = torch.empty(len(wanted), dtype=torch.int64)

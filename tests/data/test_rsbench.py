@@ -81,7 +81,9 @@ def test_combinations_are_alike_often():
 
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(UserError, match=r"use at most about \d+ groups"):
-        task_dataset("digits", "xor", 500, 0, np.random.default_rng(0))
+        task_dataset("digits", "xor", 100, 0, np.random.default_rng(0))
+    with pytest.raises(UserError, match="no image twice, but there are"):
+        task_dataset("digits", "half", 10**15, 0, np.random.default_rng(0))
     with pytest.raises(UserError, match="must be >= 1"):
         task_dataset("digits", "half", 0, 0, np.random.default_rng(0))
     with pytest.raises(UserError, match="unknown task"):
