@@ -164,7 +164,9 @@ def _against_klay(addition: Constraint, effort: Effort) -> Iterator[Finding]:
             logits = _logits(rule, groups)
             both = {backend: circuit_passes(rule.with_backend(backend), logits) for backend in ("layered", "klay")}
             turns = in_turns(both, effort)
-            yield speedup(turns, f"{name}, {rule.size} edges, {groups} groups", ("KLay", "klay"), "layered", at_least=1.0)
+            yield speedup(
+                turns, f"{name}, {rule.size} edges, {groups} groups", ("KLay", "klay"), "layered", at_least=1.0
+            )
 
 
 def _logits(constraint: Constraint, groups: int) -> Tensor:
