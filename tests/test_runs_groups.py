@@ -254,7 +254,11 @@ def test_a_run_of_digits_leaves_everything(gedi, tmp_path):
     assert {
         *("accuracy", "accuracy_matched", "nmi", "ami", "ari", "constraint_loss", "constraint_satisfied"),
         *("validation_constraint_loss", "validation_constraint_satisfied", "clusters_used"),
+        *("name_confidence", "names_open"),
     } <= set(metrics)
+    assert 0 <= metrics["name_confidence"] <= 1
+    checked = results["verdict"]["checks"]["names_open"]
+    assert checked["word"] == ("trusted" if metrics["names_open"] == 0 else "doubtful")
     assert 0 <= metrics["accuracy"] <= metrics["accuracy_matched"] <= 1
     assert metrics["constraint_loss"] > 0
     assert results["source"] == "digits, as scikit-learn ships them"
