@@ -19,7 +19,7 @@ from gedi.settings import merge
 from gedi.yaml_text import read_yaml
 
 ROOMS = {"gedi.objectives": Objective, "gedi.densities": Density, "gedi.moves": Move}
-BASES = {"paired", "objective", "density", "move"}
+BASES = {"paired", "shared", "objective", "density", "move"}
 EVERY = [(room, kind) for room, base in ROOMS.items() for kind in kinds(room, base)]
 
 STRANGE = '''
@@ -95,7 +95,7 @@ def test_kinds_of_different_rooms_do_not_mix():
             r"unknown objective 'swaped': did you mean 'swapped'\? Valid: agreement, balance",
         ),
         ("gedi.densities", "enregy", r"unknown density 'enregy': did you mean 'energy'\? Valid: .*energy, .*none"),
-        ("gedi.moves", "algin", r"unknown move 'algin': did you mean 'align'\? Valid: align, merge"),
+        ("gedi.moves", "algin", r"unknown move 'algin': did you mean 'align'\? Valid: align, labels, merge"),
     ],
 )
 def test_a_wrong_name_is_answered_with_the_nearest_right_one(room, wrong, says):

@@ -223,7 +223,7 @@ def test_mnist_borrows_the_column_of_cifar10_and_the_look_of_addition(name):
             "mnist",
             {
                 **{"data.name": "fashion-mnist", "augment.rotation": 5.0, "augment.flip": True},
-                **{"stage2.iterations": 2000},
+                **{"augment.light": 0.7},
             },
         ),
         (
