@@ -204,7 +204,8 @@ def _named_parts(room: str, base: type[Any]) -> tuple[BeforeValidator, PlainSeri
     def read(given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        return {name: _part(name, value, room, base) for name, value in _paths_joined(given, room, base).items()}
+        asked = {name: value for name, value in given.items() if value is not None}  # null leaves out a preset's
+        return {name: _part(name, value, room, base) for name, value in _paths_joined(asked, room, base).items()}
 
     def written(parts: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
@@ -248,7 +249,6 @@ def _filled(stage: Any, parts: Any) -> Any:
     terms = {
         name: {**parts.get(term.get("kind", name), {}), **term} if isinstance(term, Mapping) else term
         for name, term in stage["terms"].items()
-        if term is not None  # a preset's term that is left out
     }
     return {**stage, "terms": terms}
 

@@ -184,3 +184,10 @@ def test_the_paper_profile_holds_the_papers_settings(name):
 def test_every_shape_is_the_same_recipe():
     for name in ("moons", "circles", "rings", "spirals", "blobs", "pinwheel"):
         assert preset(name) == merge(preset("toy"), {"preset": name, "data": {"name": name}})
+
+
+def test_null_leaves_out_a_term_or_a_move_of_the_preset():
+    config = parse(override(preset("digits"), ["stage2.terms.finer=null", "stage2.moves.merge=null"]))
+    assert "finer" not in config.stage2.terms
+    assert not config.stage2.moves
+    assert "merge" in parse(preset("digits")).stage2.moves
