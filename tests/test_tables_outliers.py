@@ -32,7 +32,7 @@ def test_best_and_second_are_counted():
         "third": row(0.7, 0.1, 0.9, 0.8, 0.7, 0.7, 0.7),
     }
     text = markdown(found)
-    assert "Best or second beside the five: GEDI on 2 of 3, the learnt density on 1." in text
+    assert "Best or second beside the 5 others: GEDI on 2 of 3, the learnt density on 1." in text
     line = line_of(text, "second")
     assert (line[GEDI], line["one Gaussian"], line["seconds"], line["peers' seconds"]) == (
         "0.800",

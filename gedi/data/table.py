@@ -26,6 +26,7 @@ _SURE = ("id", "uuid", "guid")  # names of nothing else
 _NONE = "none"
 _MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 _ENOUGH = 10  # rows, from which on 0, 1, 2, ... is no accident
+_MANY = 100  # and 1000, 1001, 1002, ... neither
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def _why_id(column: Column) -> str | None:
         values = column.numbers
         if (
             len(values) >= _ENOUGH
-            and values[0] in (0, 1)
+            and (values[0] in (0, 1) or (values[0] == np.round(values[0]) and len(values) >= _MANY))
             and np.array_equal(values, values[0] + np.arange(len(values)))
         ):
             return f"it counts the rows from {values[0]:.0f}"

@@ -1,5 +1,7 @@
 """Strangers told from the rows that were learnt from, beside five usual ways. No stranger is seen before."""
 
+import importlib
+import importlib.util
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +26,7 @@ GEDI, LEARNT = "GEDI", "GEDI, denoiser"
 _MOST = 10_000  # rows that a peer learns from: some grow with the square of them
 _NEIGHBOUR = 5
 _RIDGE = 1e-6  # of the mean variance, in the Gaussian's covariance
-_IMAGES = {28: "mnist-walk"}  # the preset of a denoiser, by the height of images
+_IMAGES = {28: "mnist"}  # the preset of a denoiser, by the height of images
 #: The kernel density owes nothing to training, so that the clusters are left out.
 _KERNEL: Settings = {"preset": "table", "density": {"kind": "kernel"}, "stage1": {"iterations": 1}}
 _NO_CLUSTERS = {"agreement": {"weight": 0}, "balance": {"weight": 0}, "proposed": {"weight": 0}}
@@ -73,6 +75,22 @@ PEERS: dict[str, Score] = {
 }
 
 
+def _of_pyod(name: str) -> Score:
+    def score(train: np.ndarray, x: np.ndarray, seed: int) -> np.ndarray:
+        model = getattr(importlib.import_module(f"pyod.models.{name.lower()}"), name)()
+        scores: np.ndarray = model.fit(train).decision_function(x)
+        return scores
+
+    return score
+
+
+def peers() -> dict[str, Score]:
+    """The usual ways, and two of PyOD where it is installed."""
+    if importlib.util.find_spec("pyod") is None:
+        return PEERS
+    return {**PEERS, **{name: _of_pyod(name) for name in ("ECOD", "COPOD")}}
+
+
 def write_table(*, seeds: range, out: Path, data_dir: Path | None = None, only: Sequence[str] = ()) -> str:
     """Ask every question of every way, and write figures as they come; returns the Markdown."""
     chosen = rows_of("outliers", DATA, only)
@@ -87,7 +105,7 @@ def write_table(*, seeds: range, out: Path, data_dir: Path | None = None, only: 
 def outcomes(make: Make, seeds: range, data_dir: Path | None = None) -> dict[str, list[Outcome]]:
     """Every way on the questions of a row, once for each seed, which the data and the way follow from."""
     asked: dict[str, Callable[[Case, int], list[np.ndarray]]] = {GEDI: _kernel, LEARNT: _denoiser}
-    asked |= {way: partial(_theirs, peer) for way, peer in PEERS.items()}
+    asked |= {way: partial(_theirs, peer) for way, peer in peers().items()}
     found: dict[str, list[Outcome]] = {way: [] for way in asked}
     for seed in seeds:
         cases = list(make(seed, data_dir))
@@ -133,20 +151,21 @@ def _scores(case: Case, settings: Settings, points: Callable[[np.ndarray], torch
 
 def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:
     """A line for each row, and on how many of them ours is best or second."""
-    ways = (GEDI, LEARNT, *PEERS)
+    theirs = [way for way in next(iter(found.values())) if way not in (GEDI, LEARNT)]
+    ways = (GEDI, LEARNT, *theirs)
     names = ["learnt from: strangers", *ways, "seconds", "denoiser's seconds", "peers' seconds"]
     lines = []
     first = dict.fromkeys((GEDI, LEARNT), 0)
     for row, by in found.items():
         mean = {way: round(float(np.mean([o.auroc for o in runs])), 3) for way, runs in by.items()}
         for ours in first:
-            first[ours] += sum(mean[peer] > mean[ours] for peer in PEERS) < 2
+            first[ours] += sum(mean[peer] > mean[ours] for peer in theirs) < 2
         seconds = {way: float(np.mean([o.seconds for o in runs])) for way, runs in by.items()}
-        times = (seconds[GEDI], seconds[LEARNT], sum(seconds[way] for way in PEERS))
+        times = (seconds[GEDI], seconds[LEARNT], sum(seconds[way] for way in theirs))
         lines.append([row, *(f"{mean[way]:.3f}" for way in ways), *(f"{time:.1f}" for time in times)])
     said = (
-        f"AUROC, means over the seeds. Best or second beside the five: {GEDI} on {first[GEDI]} of {len(found)}, "
-        f"the learnt density on {first[LEARNT]}. Peers see the columns as they are and standardised, and the better "
-        f"counts; they learn from at most {_MOST} rows."
+        f"AUROC, means over the seeds. Best or second beside the {len(theirs)} others: {GEDI} on {first[GEDI]} of "
+        f"{len(found)}, the learnt density on {first[LEARNT]}. Peers see the columns as they are and standardised, and "
+        f"the better counts; they learn from at most {_MOST} rows."
     )
     return "\n".join([*grid(names, lines), "", said, ""])

@@ -132,6 +132,13 @@ def test_what_only_names_the_rows_is_left_out_and_said(read, name, values, why):
     assert any(f"{name!r} left out: {why}" in note for note in table.notes)
 
 
+def test_a_column_that_goes_on_counting_is_left_out_wherever_it_begins(read):
+    u = np.random.default_rng(0).normal(size=120)
+    table = read("Kundennummer,u\n" + "".join(f"{1000 + i},{x!r}\n" for i, x in enumerate(u.tolist())))
+    expect(table, u[:, None])
+    assert any("'Kundennummer' left out: it counts the rows from 1000" in note for note in table.notes)
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
