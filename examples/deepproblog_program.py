@@ -7,7 +7,7 @@ import numpy as np
 
 import gedi
 from gedi.config import override
-from gedi.data import Dataset, load_digits, sum_dataset
+from gedi.data import Dataset, Pixels, load_digits, sum_dataset
 from gedi.logic import Constraint
 from gedi.presets import preset
 
@@ -26,7 +26,8 @@ def trained(iterations: int = 300, pairs: int = 500, seed: int = 0) -> tuple[ged
     print(rule.shortcuts())
 
     # 3. Groups of two images, one sum each. Your own: Dataset(..., group_size=2, groups=n, answers=sums).
-    data = sum_dataset("digits", pairs, 1, 0, np.random.default_rng(seed))
+    in_preset = Pixels(mean=0.5, std=0.5)  # the scale of pixels that the preset below is made for
+    data = sum_dataset("digits", pairs, 1, 0, np.random.default_rng(seed), pixels=in_preset)
 
     # 4. The network, the augmentation and the optimiser are settings; the rule is the program.
     settings = override(preset("digits-sum"), [f"stage2.iterations={iterations}", f"seed={seed}"])

@@ -234,11 +234,12 @@ def _augment(config: Config) -> Augment | None:
 def _stage(
     name: str, stage: StageConfig, config: Config, density: Density, context: Context, graph: WalkGraph | None
 ) -> Stage:
-    moves = {move: proposal.bind(context) for move, proposal in stage.moves.items() if proposal.moments}
+    tried = {name: move for name, move in stage.moves.items() if move.moments}
     # what a rule or a table's graph says of the shares is better known
-    finds_shares = context.log_shares is None and any(move.finds_shares for move in moves.values())
+    finds_shares = context.log_shares is None and any(move.finds_shares for move in tried.values())
     context = context._replace(finds_shares=finds_shares)
     terms = {term: objective.bind(context) for term, objective in stage.terms.items() if objective.weight > 0}
+    moves = {name: move.bind(context) for name, move in tried.items()}
     if not stage.in_force:
         raise UserError(f"{name} needs at least one term of positive weight: see {name}.terms, {name}.density")
     return Stage(

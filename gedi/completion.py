@@ -19,7 +19,7 @@ def setting(incomplete: str) -> list[str]:
     """Completes ``section.key=value``: the key, and the value where it is one of a few.
 
     Example:
-        >>> setting("walk.st")
+        >>> setting("walk.ste")
         ['walk.steps=']
         >>> setting("method=no-nf-")
         ['method=no-nf-no-train-1', 'method=no-nf-2-enc']

@@ -1,5 +1,6 @@
 """Symbols merged from finer clusters: a global step that gradients cannot make."""
 
+import math
 from typing import ClassVar, Literal
 
 import torch
@@ -25,7 +26,7 @@ class Merge(Move):
     """Merges the clusters from finer ones, at the given moments, and finds out how many points each of them has."""
 
     shares: Literal["found", "equal"] = "found"  # of the clusters, for the terms that share the points out
-    balance: Amount = 4.0  # weight of the balance in the loss that decides, where shares are equal
+    balance: Amount = 4.0  # weight of the balance in the loss that decides
 
     kind: ClassVar[str] = "merge"
 
@@ -45,13 +46,18 @@ class Merge(Move):
     ) -> Proposal:
         """See :func:`merge_prototypes`."""
         some = points[some_of(len(points), generator)]
-        return merge_prototypes(model, some, look, generator, None if self.finds_shares else self.balance)
+        return merge_prototypes(model, some, look, generator, self.balance, self.finds_shares)
 
 
 @torch.no_grad()
 @full_precision
 def merge_prototypes(
-    model: Model, points: Tensor, augment: Augment, generator: torch.Generator, balance: float | None = None
+    model: Model,
+    points: Tensor,
+    augment: Augment,
+    generator: torch.Generator,
+    balance: float = 4.0,
+    finds_shares: bool = True,
 ) -> Proposal:
     r"""Prototypes whose clusters are the groups of finer clusters that views confuse with one another.
 
@@ -61,17 +67,17 @@ def merge_prototypes(
     Two finer clusters that one point falls into, seen through two augmentations a and b, are parts of one thing.
     Few well separated groups of such clusters are found by normalised cuts of C, all clusters at once; descent on
     a few prototypes gets stuck where two things share one prototype and another is split. The old prototypes stay
-    unless the cluster loss drops: agreement of two looks less the entropy of the clusters' shares, so that what counts
-    is what one look says of the other; where shares are to be equal, agreement and balance. The first has no prior on
-    the shares, which come with the proposal; see :func:`found_shares`.
+    unless the cluster loss (agreement of two looks and the balance of clusters) drops. Balance is to the shares that
+    clusters have, see :func:`found_shares`; so that fewer or less even clusters are no easier, the loss is counted from
+    what perfect clusters of equal shares have more than perfect ones of theirs.
 
     Args:
         model: with ``finer`` prototypes.
         points: (n, *shape), n in the thousands.
         augment: one augmented look at points.
         generator: the stream of looks.
-        balance: weight of the balance term in the loss that decides, for clusters of equal shares; None finds out
-            how many points each has.
+        balance: weight of the balance term in the loss that decides.
+        finds_shares: whether clusters may have other than equal shares; they come with the proposal.
 
     Source: the cut is that of Shi & Malik 2000 (spectral clustering by scikit-learn).
     """
@@ -102,12 +108,14 @@ def merge_prototypes(
         unit = F.normalize(prototypes, dim=1)
         logits = [look @ unit.t() / temperature for look in looks[:2]]
         agreed, both = losses.agreement(*logits), torch.cat(logits)
-        if balance is not None:
+        shares = found_shares(both.softmax(dim=1).mean(dim=0), len(affinity))
+        if not finds_shares or bool((shares == 1 / clusters).all()):
             return float(agreed + balance * losses.balance(both))
-        return float(agreed - torch.special.entr(both.softmax(dim=1).mean(dim=0)).sum())
+        uneven = math.log(clusters) - torch.special.entr(shares).sum()
+        return float(agreed + balance * losses.balance(both, shares.log()) + (1 + balance) * uneven)
 
     masses = torch.zeros(clusters).to(together).index_add(0, group, together.sum(dim=0))
-    shares = None if balance is not None else found_shares(masses / masses.sum(), len(affinity)).log()
+    shares = found_shares(masses / masses.sum(), len(affinity)).log() if finds_shares else None
     return Proposal("cluster", merged, None, loss(weight), loss(merged), shares)
 
 

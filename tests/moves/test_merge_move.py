@@ -78,8 +78,8 @@ def within_the_group(x, generator):
     return CENTRES[MEMBERS[TRUTH[x.argmax(dim=1)], chosen]] + 0.05 * torch.randn(x.shape, generator=generator)
 
 
-def merged_for(model, points, *, seed=0, augment=within_the_group, balance=4.0):
-    return merge_prototypes(model, points, augment, torch.Generator().manual_seed(seed), balance)
+def merged_for(model, points, *, seed=0, augment=within_the_group, balance=4.0):  # of equal shares
+    return merge_prototypes(model, points, augment, torch.Generator().manual_seed(seed), balance, finds_shares=False)
 
 
 def in_the_order_of_the_groups(prototypes):
@@ -450,7 +450,7 @@ def test_the_shares_of_the_groups_come_with_the_merging(g):
     pairs = zip(said.tolist(), UNEQUAL[cluster].tolist(), strict=True)
     assert len(set(pairs)) == GROUPS
     assert shares[said[UNEQUAL[cluster] == 0][0]] == shares.max()  # the share is that of its own prototype
-    equal = merge_prototypes(model_with(MIXED), points, within, g, balance=4.0)
+    equal = merge_prototypes(model_with(MIXED), points, within, g, finds_shares=False)
     assert equal.log_shares is None
 
 
