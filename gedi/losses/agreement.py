@@ -7,8 +7,6 @@ from torch import Tensor
 
 from gedi.precision import full_precision
 
-_LEAST = 1e-30  # a share above it has an exact logarithm and slope in probability space, in float32 too
-
 
 @full_precision
 def agreement(logits: Tensor, other: Tensor) -> Tensor:
@@ -47,27 +45,9 @@ def balance(logits: Tensor, log_prior: Tensor | None = None) -> Tensor:
         tensor(4.)
     """
     c = logits.shape[1]
-    log_share = _log_shares(logits)
+    log_share = torch.logsumexp(logits.log_softmax(dim=1), dim=0) - math.log(len(logits))
     if log_prior is None:
         return -log_share.mean()
     if log_prior.shape != (c,):
         raise ValueError(f"log_prior must hold one share for each of {c} clusters, got {tuple(log_prior.shape)}")
     return -(log_prior.to(logits).exp() * log_share).sum()
-
-
-def _log_shares(logits: Tensor) -> Tensor:
-    """The log of each symbol's share of the batch, (n, c) -> (c,).
-
-    By probabilities, which is the quicker way, unless a share is nearly nothing: then in log space, where it cannot
-    underflow. Other devices than the processor would have to wait for the answer, so they always go the safe way.
-    """
-    if logits.device.type == "cpu" and not (torch.compiler.is_compiling() or _transformed()):
-        shares = logits.softmax(dim=1).mean(dim=0)
-        if min(shares.tolist(), default=0.0) > _LEAST:
-            return shares.log()
-    return torch.logsumexp(logits.log_softmax(dim=1), dim=0) - math.log(len(logits))
-
-
-def _transformed() -> bool:
-    """Whether ``torch.func`` is at work, as in ``vmap``, where a tensor has no numbers to look at."""
-    return bool(torch._C._are_functorch_transforms_active())

@@ -135,17 +135,16 @@ def test_no_entropy_of_assignments_is_too_extreme(epsilon):
 
 
 SHARES = {  # the least share of the batch that a symbol has, in nats
-    "far above the limit": 5.0,
-    "just above it": 68.9,
-    "just below it": 69.3,
+    "common": 5.0,
+    "rare": 69.0,
     "too small for a float": 300.0,
 }
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", SHARES)
-def test_both_ways_of_the_balance_say_the_same_in_value_and_slope(name, dtype):
-    """By probabilities where no share is nearly nothing, in log space where one is: seen from double precision."""
+def test_the_balance_is_right_in_value_and_slope_however_rare_a_symbol_is(name, dtype):
+    """Seen from double precision."""
     rare = torch.tensor([[2.0, 1.0, -SHARES[name]], [0.0, 1.5, 1 - SHARES[name]]])
     s = rare.to(dtype).requires_grad_()
     exact = rare.double().requires_grad_()
