@@ -25,6 +25,7 @@ class Answers(TransformerMixin):  # type: ignore[misc]  # set_output wraps what 
     frame_: str | None
     id_: str | None
     offset_: float
+    border_: float
     median_: float
 
     def predict(self, X: Any) -> np.ndarray:
@@ -55,19 +56,21 @@ class Answers(TransformerMixin):  # type: ignore[misc]  # set_output wraps what 
     def outlier_score(self, X: Any) -> np.ndarray:
         """How strange each point is, (n,): 0 is as usual as the median training point, above 1 are outliers.
 
-        Points that were learnt from are asked about as if they had not been, so that strange ones among them show.
+        By the log density, held half against that of the surroundings where the density stands on points, as that of
+        tables does: what is strange near a tight group may be denser than what is usual in a wide one. Points that
+        were learnt from are asked about as if they had not been, so that strange ones among them show.
         """
         check_is_fitted(self)
-        from gedi.usual import apart_log_density
+        from gedi.usual import how_usual
 
         points = points_given(self, X)
-        parts = [apart_log_density(self.fitted_, points[at : at + _ROWS]) for at in range(0, len(points), _ROWS)]
+        parts = [how_usual(self.fitted_, points[at : at + _ROWS]).beside for at in range(0, len(points), _ROWS)]
         return self.strangeness(np.concatenate([part.numpy() for part in parts]))
 
-    def strangeness(self, log_density: np.ndarray) -> np.ndarray:
-        """Outlier scores by log densities that are known already, (n,)."""
-        apart = max(self.median_ - self.offset_, _LEAST)
-        strange: np.ndarray = (self.median_ - log_density) / apart
+    def strangeness(self, usual: np.ndarray) -> np.ndarray:
+        """Outlier scores by what :func:`~gedi.usual.how_usual` says ``beside`` the surroundings, (n,)."""
+        apart = max(self.median_ - self.border_, _LEAST)
+        strange: np.ndarray = (self.median_ - usual) / apart
         return strange
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:

@@ -28,7 +28,7 @@ from gedi.in_memory import dataset_of
 from gedi.methods import has_clusters, has_density
 from gedi.report import Progress, write_report
 from gedi.runs import results_of, versions
-from gedi.usual import border, usual_log_density
+from gedi.usual import border, usual_known
 from gedi.warm import begin_from
 
 Record = dict[str, Any]
@@ -51,6 +51,7 @@ class Estimate:
     fitted: Fitted
     labels: np.ndarray
     offset: float
+    border: float
     median: float
     results: Record
     page: Page
@@ -160,9 +161,11 @@ def _group_size(estimator: Any) -> int:
 
 def _gathered(prepared: Prepared, learnt: Learnt, points: np.ndarray, contamination: float, began: float) -> Estimate:
     fitted = learnt.fitted
-    offset = median = float("nan")
+    offset = least = median = float("nan")
     if has_density(fitted.config):
-        offset, median = border(usual_log_density(fitted, points), contamination)
+        usual = usual_known(fitted, points)
+        offset, _ = border(usual.log_density, contamination)
+        least, median = border(usual.beside, contamination)
     seconds = {**prepared.trainer.seconds, "total": time.perf_counter() - began}
     results = {
         **results_of(prepared, learnt.metrics, learnt.records),
@@ -172,7 +175,7 @@ def _gathered(prepared: Prepared, learnt: Learnt, points: np.ndarray, contaminat
     }
     labels = fitted.predict(points).numpy() if has_clusters(fitted.config) else None
     page = Page(to_yaml(prepared.config), learnt.records, learnt.points)
-    return Estimate(fitted, labels, offset, median, results, page)  # type: ignore[arg-type]
+    return Estimate(fitted, labels, offset, least, median, results, page)  # type: ignore[arg-type]
 
 
 def write_page(estimator: Any, path: Path) -> Path:

@@ -41,7 +41,7 @@ class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, BaseEstimator
         max_time: seconds that training may take, about; fewer steps are made where the recipe's would take longer.
         n_init: tries, of which the best by its own loss is kept; None: the recipe's.
         batch_size: points in a step; None: the recipe's.
-        contamination: share of the training points that counts as outliers; it sets ``offset_``.
+        contamination: share of the training points that counts as outliers; it sets ``offset_`` and ``border_``.
         device: ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"auto"``.
         precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``.
         random_state: a seed, on which all depends; None: another each time.
@@ -54,8 +54,9 @@ class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, BaseEstimator
         n_features_in_: columns; of images, numbers in one.
         feature_names_in_: names of a frame's columns.
         verdict_: :class:`~gedi.verdicts.Verdict`: what training knows of itself without labels: ``.word``, ``.why``.
-        offset_: the log density below which a point is an outlier.
-        median_: the log density of the median training point.
+        offset_: the log density below which ``decision_function`` calls a point an outlier.
+        border_, median_: what :func:`~gedi.usual.how_usual` says of the least usual point that is no outlier, and of
+            the median one: where ``outlier_score`` is 1, and where it is 0.
         notes_: what was done to columns, in words.
         results_: figures, seconds, versions and the fingerprint of the data, as a run keeps them.
         fitted_: the :class:`~gedi.fitted.Fitted` behind it, on tensors.
@@ -122,7 +123,7 @@ class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, BaseEstimator
         self.fitted_ = found.fitted
         self.n_clusters_: int = found.fitted.clusters
         self.labels_ = found.labels
-        self.offset_, self.median_ = found.offset, found.median
+        self.offset_, self.border_, self.median_ = found.offset, found.border, found.median
         self.results_: dict[str, Any] = found.results
         self.page_: Page | None = found.page
         self.verdict_ = Verdict.of(found.results["verdict"])

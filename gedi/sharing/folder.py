@@ -44,6 +44,7 @@ class _Written(_Plain):
     frame: StrictStr | None = Field(pattern="^(pandas|polars|pyarrow)$")
     medians: list[StrictFloat] | None
     offset: StrictFloat | None
+    border: StrictFloat | None
     median: StrictFloat | None
     results: dict[StrictStr, Any]
 
@@ -68,6 +69,7 @@ def save_estimator(estimator: Any, folder: str | Path) -> None:
         "id": estimator.id_,
         "medians": None if medians is None else medians.astype(float).tolist(),
         "offset": _finite(estimator.offset_),
+        "border": _finite(estimator.border_),
         "median": _finite(estimator.median_),
         "results": estimator.results_,
     }
@@ -101,7 +103,7 @@ def load_estimator(kind: type[E], folder: str | Path, encoder: nn.Module | None 
     if written is not None and written["medians"] is not None:
         made.medians_ = np.array(written["medians"])
     made.results_ = {} if written is None else written["results"]
-    for name in ("offset", "median"):
+    for name in ("offset", "border", "median"):
         value = None if written is None else written[name]
         setattr(made, f"{name}_", float("nan") if value is None else value)
     if fitted.verdict is not None:

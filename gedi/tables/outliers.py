@@ -21,6 +21,7 @@ from gedi.fitting import fit
 from gedi.settings import Settings
 from gedi.tables.outlier_data import DATA, Case, Make
 from gedi.tables.written import grid, rows_of, write
+from gedi.usual import how_usual
 
 GEDI, LEARNT = "GEDI", "GEDI, denoiser"
 _MOST = 10_000  # rows that a peer learns from: some grow with the square of them
@@ -146,7 +147,7 @@ def _denoiser(case: Case, seed: int) -> list[np.ndarray]:
 
 def _scores(case: Case, settings: Settings, points: Callable[[np.ndarray], torch.Tensor]) -> list[np.ndarray]:
     fitted = fit(points(case.train), settings, clusters=None if settings["preset"] == "table" else 10)
-    return [-fitted.log_density(points(np.concatenate([case.usual, case.strange]))).double().numpy()]
+    return [-how_usual(fitted, points(np.concatenate([case.usual, case.strange]))).beside.double().numpy()]
 
 
 def markdown(found: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> str:

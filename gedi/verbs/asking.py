@@ -14,7 +14,7 @@ from gedi.data.streaming import Part, Stream
 from gedi.errors import UserError
 from gedi.estimator import GEDI
 from gedi.methods import has_clusters, has_density
-from gedi.usual import apart_log_density
+from gedi.usual import how_usual
 from gedi.verbs import say
 from gedi.verbs.inputs import stream_for, table_wishes
 from gedi.verbs.outputs import RowWriter
@@ -109,7 +109,7 @@ def answers(model: GEDI, part: Part, question: str) -> Columns:
         log_density = model.fitted_.log_density(points).numpy()
         found["log_density"] = log_density
         if np.isfinite(model.offset_):
-            found["outlier_score"] = model.strangeness(apart_log_density(model.fitted_, points).numpy())
+            found["outlier_score"] = model.strangeness(how_usual(model.fitted_, points).beside.numpy())
     return found
 
 

@@ -24,7 +24,7 @@ from gedi.running import say_results, stoppable
 from gedi.runs import execute
 from gedi.sharing import save_estimator
 from gedi.sources import load_data
-from gedi.usual import border, usual_of_seen
+from gedi.usual import border, usual_seen
 from gedi.verbs import say
 from gedi.verbs.asking import stream_of, write_answers
 from gedi.verbs.inputs import data_settings, provisional
@@ -117,8 +117,10 @@ def estimator_of(prepared: Prepared, results: dict[str, Any], asked: FitWishes) 
     model.n_features_in_ = getattr(fitted.inputs, "columns", None) or int(np.prod(fitted.shape))
     if data.names:
         model.feature_names_in_ = np.array(data.names, dtype=object)
-    model.offset_ = model.median_ = float("nan")
+    model.offset_ = model.border_ = model.median_ = float("nan")
     if has_density(fitted.config):
-        model.offset_, model.median_ = border(usual_of_seen(fitted, data.train), model.contamination)
+        usual = usual_seen(fitted, data.train)
+        model.offset_, _ = border(usual.log_density, model.contamination)
+        model.border_, model.median_ = border(usual.beside, model.contamination)
     model.verdict_ = Verdict.of(results["verdict"])
     return model
