@@ -141,52 +141,71 @@ def collectives(rank, size, place):
     finish({"outcome": outcome}, rank, place)
 
 
-#: Densities that learn from points alone, small.
-ALONE = {
-    "denoiser": "{kind: denoiser, features: 2}",
-    "denoiser, shared encoder": "{kind: denoiser, features: 2, own_encoder: false}",
-    "flow": "{kind: flow, hidden: [5], transforms: 1}",
-    "autoregressive": "{kind: autoregressive, hidden: [5], transforms: 1}",
-    "vae": "{kind: vae, width: 4, code: 2}",
-    "vae, own encoder": "{kind: vae, width: 4, code: 2, own_encoder: true}",
+#: Densities beside the energy of the terms above, small, and what they need of the model.
+DENSITIES = {
+    "denoiser": ("density={kind: denoiser, features: 2}",),
+    "denoiser, shared encoder": ("density={kind: denoiser, features: 2, own_encoder: false}",),
+    "flow": ("density={kind: flow, hidden: [5], transforms: 1}",),
+    "autoregressive": ("density={kind: autoregressive, hidden: [5], transforms: 1}",),
+    "vae": ("density={kind: vae, width: 4, code: 2}",),
+    "vae, own encoder": ("density={kind: vae, width: 4, code: 2, own_encoder: true}",),
+    "jem": ("density={kind: jem, buffer: 20, chains: 8}", "model.head=linear"),
+    "contrastive": ("density={kind: contrastive, buffer: 20, chains: 8, bank: 9, embedding: 3}",),
+    "contrastive, own encoder": (
+        "density={kind: contrastive, buffer: 20, chains: 8, bank: 9, embedding: 3, own_encoder: true}",
+    ),
+    "energy-matching": ("density={kind: energy-matching, buffer: 20, chains: 8, warmup: 0, ways: 1}",),
+    "energy-matching, not yet warm": ("density={kind: energy-matching, buffer: 20, chains: 8}",),
 }
 
 
 def density_stage(name, p):
     """A stage that trains a density alone, and a network that has one, stirred."""
-    changes = [f"density={ALONE[name]}", "stage2.density=null", "stage2.iterations=0"]
+    changes = [*DENSITIES[name], "stage2.density=null", "stage2.iterations=0"]
     config = parse(override(preset("moons"), changes))
     (stage,) = build_stages(config, config.density.bind(Place(BOX, BOX, p)), context_of(config, 2, None))
     model = build_model(config, (2,), 2, Streams(0)).double()
     g = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for weight in model.density.parameters():
+        for weight in [] if model.density is None else model.density.parameters():
             weight.add_(0.1 * torch.randn(weight.shape, generator=g, dtype=torch.float64))
     return stage, model
 
 
-def density_gradient(network, model, stage, rows):
-    """Value and gradients of the term, for some rows of one batch."""
+def density_batch(model, stage, p):
+    """A process's part of one batch, and of what one process draws for it."""
     x = torch.randn(12, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    (term,) = stage.density_weights
-    draw, _ = stage.density.draw(model, x, x, stage.density_weights, None, Streams(0))
-    apart = {name: part[rows] for name, part in draw.apart.items()}
-    mine = draw._replace(apart=apart, encoded=[part[rows] for part in draw.encoded])
-    value = network(Batch(x[rows], {}, mine, 0.5), lambda: (stage, {}), False).terms[term]
+    alone = stage.density.bind(Place(BOX, BOX))
+    begun = alone.begin(torch.Generator().manual_seed(6))
+    draw, _ = alone.draw(model, x, x, stage.density_weights, begun, Streams(0))
+
+    def mine(part):
+        return part.chunk(p.size)[p.rank]
+
+    apart = {name: mine(part) for name, part in draw.apart.items()}
+    own = draw._replace(apart=apart, encoded=[mine(part) for part in draw.encoded])
+    return Batch(mine(x), {}, own, 0.5)
+
+
+def density_gradient(network, model, stage, batch):
+    """Value and gradients of all terms of a density."""
+    terms = network(batch, lambda: (stage, {}), False).terms
+    value = sum(terms[term] for term in stage.density_weights)
     value.backward()
-    gradients = {name: whole(p.grad).clone() for name, p in model.named_parameters() if p.grad is not None}
+    gradients = {name: whole(w.grad).clone() for name, w in model.named_parameters() if w.grad is not None}
     return {"value": value.detach(), "gradients": gradients}
 
 
 def compare_densities(rank, size, place, strategy):
     p = start(rank, size, place)
     found = {}
-    for name in ALONE:
+    for name in DENSITIES:
         stage, model = density_stage(name, p)
+        batch = density_batch(model, stage, p)
         joint = JointPass(model, p)
         if strategy == "ddp":
             network = DistributedDataParallel(joint, find_unused_parameters=True, broadcast_buffers=False)
         else:
             network = fully_shard(joint, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
-        found[name] = density_gradient(network, model, stage, slice(6 * rank, 6 * rank + 6))
+        found[name] = density_gradient(network, model, stage, batch)
     finish(found, rank, place)

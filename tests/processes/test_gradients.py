@@ -4,8 +4,11 @@ import pytest
 import ranks
 import torch
 
+from gedi.config import override, parse
+from gedi.densities.density import Density
 from gedi.objectives.objective import Objective
 from gedi.parts import kinds
+from gedi.presets import preset
 from gedi.processes import Processes
 from gedi.training.step import JointPass
 
@@ -52,12 +55,18 @@ def test_every_kind_of_term_is_compared():
     assert set(stage.density_weights) == set(stage.density.terms)
 
 
+def test_every_kind_of_density_that_learns_is_compared():
+    compared = {parse(override(preset("moons"), changes)).density.kind for changes in ranks.DENSITIES.values()}
+    assert compared | {"energy", "kernel", "none"} == set(kinds("gedi.densities", Density))
+
+
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_a_density_learns_from_the_points_of_all(two, strategy):
     both = two(ranks.compare_densities, strategy)
-    for density in ranks.ALONE:
+    for density in ranks.DENSITIES:
         stage, model = ranks.density_stage(density, Processes())
-        alone = ranks.density_gradient(JointPass(model), model, stage, slice(None))
+        batch = ranks.density_batch(model, stage, Processes())
+        alone = ranks.density_gradient(JointPass(model), model, stage, batch)
         for one in both:
             torch.testing.assert_close(one[density]["value"], alone["value"], rtol=1e-10, atol=1e-10)
             for name, expected in alone["gradients"].items():
