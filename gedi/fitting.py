@@ -41,7 +41,7 @@ from gedi.proposing import MOST_CLUSTERS, clusters_asked, has_graph, needs_graph
 from gedi.random import Streams
 from gedi.rules import build_constraint, check_constraint, foretold, left_open
 from gedi.sampling import Box
-from gedi.sources import data_box, load_data
+from gedi.sources import data_box, load_data, warn_of_scale
 from gedi.trained import check_method
 from gedi.training import Trainer
 
@@ -209,6 +209,8 @@ def prepare(
     if data is None:
         check_data(config)
         data = load_data(config, streams, data_dir)
+    else:
+        warn_of_scale(data, config)
     clusters = clusters_asked(method_config, data)
     if clusters is None and not has_graph(method_config):
         raise UserError("data without labels need model.clusters, the number of clusters to find")

@@ -1,5 +1,6 @@
 """The data that a config names."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from gedi.data import (
     load_images,
     load_points,
     load_shards,
+    spread,
     sum_dataset,
     task_dataset,
 )
@@ -36,6 +38,8 @@ from gedi.sampling import Box
 from gedi.types import Points
 
 _FEWEST = 5  # rows of a file: a fifth is for the test
+_LOOKED_AT = 1000  # images, to tell their scale
+_SLACK, _FLAT = 0.1, 0.6  # of the range from black to white: how far beyond it is no matter, and how much must be used
 
 
 def load_data(config: Config, streams: Streams, data_dir: str | Path | None = None) -> Dataset:
@@ -155,6 +159,28 @@ def _load_sharded(config: Config, streams: Streams) -> Dataset:
 def pixels_of(d: DataConfig) -> Pixels:
     """How the config wants images to become points."""
     return Pixels(d.pad, d.channels, d.mean, d.std)
+
+
+def warn_of_scale(data: Dataset, config: Config) -> None:
+    """Tell of images of one's own that are darker, brighter or flatter than those that the settings are for.
+
+    Walks, noise and brightness are lengths on the scale of pixels that the settings say; on another they train badly,
+    which nothing else would show.
+    """
+    if len(data.train.shape) != 4 or isinstance(data.train, StoredImages):
+        return
+    low, high = pixels_of(config.data).range
+    some = data.train[spread(len(data.train), _LOOKED_AT)].float()
+    least, most = float(some.min()), float(some.max())
+    slack = _SLACK * (high - low)
+    if low - slack <= least and most <= high + slack and most - least > _FLAT * (high - low):
+        return
+    warnings.warn(
+        f"images of data {data.name!r} have pixels from {least:.3g} to {most:.3g}, but the settings are for black at "
+        f"{low:g} and white at {high:g}: give StoredImages(images, Pixels(mean={config.data.mean:g}, "
+        f"std={config.data.std:g})) of images in [0, 1], or set data.mean and data.std to those that made these",
+        stacklevel=4,
+    )
 
 
 def data_box(config: Config, data: Dataset) -> Box:

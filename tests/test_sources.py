@@ -191,3 +191,25 @@ def test_training_on_stored_images_is_bit_for_bit_training_on_their_points(kind,
     ours, theirs = (run.trainer.model.state_dict() for run in runs)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert torch.equal(runs[0].trainer.state.density["chains"].rows, runs[1].trainer.state.density["chains"].rows)
+
+
+def prepared_with(train):
+    return prepare(config_of(*SMALL, "model.clusters=2", name="digits"), data=Dataset("own", train, train))
+
+
+SMALL = ("stage1.iterations=1", "stage2.iterations=1", "stage1.batch_size=8", "stage2.batch_size=8")
+
+
+@pytest.mark.parametrize("scale", [(0.0, 1.0), (0.0, 255.0), (-0.1, 0.1)])
+def test_images_on_another_scale_than_that_of_the_settings_are_told(scale):
+    low, high = scale
+    images = low + (high - low) * torch.rand(20, 1, 8, 8)
+    with pytest.warns(UserWarning, match="pixels from .* black at -1 and white at 1.*mean=0.5, std=0.5"):
+        prepared_with(images)
+
+
+def test_images_on_the_scale_of_the_settings_are_not(recwarn):
+    images = torch.rand(20, 1, 8, 8)
+    prepared_with(2 * images - 1)
+    prepared_with(StoredImages(images, Pixels(mean=0.5, std=0.5)))
+    assert not recwarn.list

@@ -54,6 +54,7 @@ def write_table(
     check_profile(profile)
     _check_numbers(seeds, jobs)
     everything = spec.cells(seeds, profile)
+    _check_has_profile(everything, name, profile)
     asked, twins = _chosen(everything, only), _twins(everything, profile)
     cells = [cell for cell in asked if cell not in twins]
     twins = {cell: twin for cell, twin in twins.items() if cell in asked}
@@ -66,6 +67,19 @@ def write_table(
             lambda: _write(spec, name, profile, cells, out, twins),
         )  # fmt: skip
     return _write(spec, name, profile, cells, out, twins, figures=True)
+
+
+def _check_has_profile(cells: Sequence[Cell], name: str, profile: str) -> None:
+    """Refuse a profile that no preset of the table has: every one of its cells would."""
+    for named in {cell.preset or cell.row for cell in cells}:
+        try:
+            preset(named, profile)
+        except UserError:
+            continue
+        return
+    raise UserError(
+        f"no preset of table {name} has a {profile} profile: the paper does not have this table; leave it out"
+    )
 
 
 def _check_numbers(seeds: range, jobs: int | None) -> None:

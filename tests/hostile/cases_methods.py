@@ -111,6 +111,9 @@ CALLS = [
     Typed("a table into a file", "table toy --out here.txt", "must name a directory", {"here.txt": "kept"}),
     Typed("a table below a file", "table toy --out here.txt/below", "Not a directory", {"here.txt": "kept"}),
     Typed(
+        "a profile that no preset of a table has", "table rsbench --out t --profile paper", "no preset of table rsbench"
+    ),
+    Typed(
         "two profiles in one folder",
         "table toy --out t --profile paper",
         "holds the 'laptop' profile",
