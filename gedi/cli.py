@@ -207,6 +207,7 @@ def table(
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="runs at a time; as many as there are cores")] = None,
     done: Annotated[bool, typer.Option("--done", help="run nothing: write the table of what is done")] = False,
+    precision: Annotated[str | None, _one_of(PRECISIONS)] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Reproduce one of the paper's tables, published figures beside ours."""
@@ -220,6 +221,7 @@ def table(
             data_dir=data_dir,
             only=only or [],
             done=done,
+            precision=precision,
         )
     )
 

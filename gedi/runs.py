@@ -50,7 +50,7 @@ def execute(
 def _execute(
     prepared: Prepared, directory: RunDirectory, on_log: Callable[[Record], None], stop: Callable[[], bool]
 ) -> Record:
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     trainer, processes = prepared.trainer, prepared.trainer.processes
     print_of_data, state = processes.of_first(lambda: _begin(prepared, directory))
     spent = 0.0 if state is None else state["spent"]
@@ -71,7 +71,13 @@ def _execute(
     now = time.perf_counter()
     results = {
         **results_of(prepared, metrics, directory.metrics()),
-        "seconds": {**trainer.seconds, "assess": now - assessing, "total": spent + now - began},
+        "seconds": {
+            **trainer.seconds,
+            "assess": now - assessing,
+            "total": spent + now - began,
+            "processor": time.process_time() - worked,  # since the run was last taken up
+        },
+        "precision": trainer.fabric.strategy.precision.precision,
         "versions": versions(),
         "fingerprint": print_of_data,
         "checksums": {"points": checksum},

@@ -30,7 +30,7 @@ def test_a_run_leaves_everything_the_design_names(gedi, tmp_path):
     assert {"nmi", "ami", "ari", "accuracy", "clusters_used", "kl", "sample_1nn", "walk_crossing", "normal_cosine",
             "effective_rank", "cluster_entropy", "energy_gap", "score_cosine"} <= set(results["metrics"])  # fmt: skip
     assert results["density"]["checks"]["kl"]["why"]
-    assert set(results["seconds"]) == {"stage1", "stage2", "assess", "total"}
+    assert set(results["seconds"]) == {"stage1", "stage2", "assess", "total", "processor"}
     assert results["versions"]["torch"].startswith("2.")
     assert next(iter(results)) == "verdict"
     assert out.startswith(f"{results['verdict']['word']} (found without labels)\n  {results['verdict']['why'][0]}\n")

@@ -363,7 +363,7 @@ def tiny(monkeypatch):
     """The cells of the addition tables on the small digits, run in this process."""
     ran, tables = [], []
 
-    def run_here(spec, cells, profile, out, jobs, data_dir, written):
+    def run_here(spec, cells, profile, out, jobs, data_dir, written, precision):
         for cell in cells:
             if not engine._finished(RunDirectory(out / "cells" / cell.folder)):
                 small = Cell(cell.row, cell.column, cell.seed, cell.steps, (*FEW, *cell.settings, *TINY))

@@ -22,12 +22,12 @@ def tiny(monkeypatch):
     """The same cells, made tiny, run in this process."""
     ran = []
 
-    def run_here(spec, cells, profile, out, jobs, data_dir=None, written=lambda: None):
+    def run_here(spec, cells, profile, out, jobs, data_dir=None, written=lambda: None, precision="32-true"):
         for cell in cells:
             if not engine._finished(RunDirectory(out / "cells" / cell.folder)):
                 steps = () if cell.steps else ("walk.steps=3",)
                 small = Cell(cell.row, cell.column, cell.seed, cell.steps, (*cell.settings, *TINY, *steps))
-                engine.run_cell(small, profile, out, data_dir)
+                engine.run_cell(small, profile, out, data_dir, precision=precision)
                 ran.append(cell.folder)
                 written()
 

@@ -29,6 +29,7 @@ def write_table(
     data_dir: Path | None = None,
     only: Sequence[str] = (),
     done: bool = False,
+    precision: str | None = None,
 ) -> str:
     """Run what is missing of a table, unless only what is ``done`` is wanted, and write it; returns the Markdown."""
     if name not in NAMES:
@@ -37,6 +38,8 @@ def write_table(
         raise unknown("profile", profile, PROFILES)
     if done and name not in TABLES:
         raise UserError(f"table {name} keeps no runs, so that nothing of it is done before it is run: leave out --done")
+    if precision is not None and name not in TABLES:
+        raise UserError(f"table {name} is computed in one precision: leave out --precision")
     if name == CLUSTERING:
         from gedi.tables import clustering
 
@@ -54,5 +57,6 @@ def write_table(
     spec = TABLES[name]
     out = out or Path("tables") / (spec.folder or name)
     return engine.write_table(
-        spec, name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir, only=only, done=done
-    )
+        spec, name, profile=profile, seeds=seeds, out=out, jobs=jobs, data_dir=data_dir, only=only, done=done,
+        precision=precision or engine.FULL,
+    )  # fmt: skip

@@ -18,6 +18,7 @@ import torch
 from rich.console import Console
 
 from gedi.config import Config, override, parse
+from gedi.devices import make_fabric
 from gedi.directory import RunDirectory
 from gedi.ending import ctrl_c_held, ended_with_this_one
 from gedi.errors import DivergenceError, UserError, unknown
@@ -29,6 +30,7 @@ from gedi.tables.spec import Cell, Group, TableSpec
 from gedi.threads import available_cores
 from gedi.trained import training_of
 
+FULL = "32-true"  # the precision of tables, unless another is asked for
 _MANY = 1000  # seeds or jobs, beyond which a number was mistyped
 
 
@@ -43,6 +45,7 @@ def write_table(
     data_dir: Path | None = None,
     only: Sequence[str] = (),
     done: bool = False,
+    precision: str = FULL,
 ) -> str:
     """Run what is missing; the table is written as it goes, as CSV and Markdown. Returns the Markdown.
 
@@ -60,11 +63,11 @@ def write_table(
     twins = {cell: twin for cell, twin in twins.items() if cell in asked}
     if not cells:
         raise UserError(f"nothing is left of table {name}: {'; '.join(_same(twins))}")
-    _check_same_profile(out, profile)
+    _check_same_kind(out, profile if precision == FULL else f"{profile} {precision}")
     if not done:
         _run_missing(
             spec, cells, profile, out, jobs or available_cores(), data_dir,
-            lambda: _write(spec, name, profile, cells, out, twins),
+            lambda: _write(spec, name, profile, cells, out, twins), precision,
         )  # fmt: skip
     return _write(spec, name, profile, cells, out, twins, figures=True)
 
@@ -167,6 +170,7 @@ def _run_missing(
     jobs: int,
     data_dir: Path | None,
     written: Callable[[], object],
+    precision: str = FULL,
 ) -> None:
     missing = [
         cell for cell in cells if not _finished(RunDirectory(out / "cells" / cell.folder), _needs(spec, cell, profile))
@@ -179,7 +183,7 @@ def _run_missing(
     with ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool, ended_with_this_one():
         with ctrl_c_held():
             running = {
-                pool.submit(run_cell, cell, profile, out, data_dir, _needs(spec, cell, profile)): cell
+                pool.submit(run_cell, cell, profile, out, data_dir, _needs(spec, cell, profile), precision): cell
                 for cell in missing
             }
         try:
@@ -194,13 +198,18 @@ def _run_missing(
 
 
 def run_cell(
-    cell: Cell, profile: str, out: Path, data_dir: Path | None = None, needs: dict[str, Any] | None = None
+    cell: Cell,
+    profile: str,
+    out: Path,
+    data_dir: Path | None = None,
+    needs: dict[str, Any] | None = None,
+    precision: str = FULL,
 ) -> str:
     """Run one cell into its directory, and measure what the table needs; what came of it, in a few words."""
     torch.set_num_threads(1)
     directory = RunDirectory(out / "cells" / cell.folder)
     if not _finished(directory):
-        said = _train_cell(cell, profile, directory.path, data_dir)
+        said = _train_cell(cell, profile, directory.path, data_dir, precision)
         if said is not None:
             return said
     results = _result(directory)
@@ -219,10 +228,10 @@ def _config(cell: Cell, profile: str) -> Config:
     return parse(override(preset(cell.preset or cell.row, profile), settings))
 
 
-def _train_cell(cell: Cell, profile: str, path: Path, data_dir: Path | None) -> str | None:
+def _train_cell(cell: Cell, profile: str, path: Path, data_dir: Path | None, precision: str) -> str | None:
     """Train a cell; why there is no result, if there is none."""
     try:
-        prepared = prepare(_config(cell, profile), data_dir=data_dir)
+        prepared = prepare(_config(cell, profile), data_dir=data_dir, fabric=make_fabric(precision=precision))
     except UserError as error:  # data that are not on this machine must not stop the others
         return f"not run: {error}"
     directory = RunDirectory(path) if path.is_dir() else RunDirectory.create(path)
@@ -259,16 +268,16 @@ def _result(directory: RunDirectory) -> dict[str, Any]:
     return {**directory.results(), "evaluation": directory.evaluation()}
 
 
-def _check_same_profile(out: Path, profile: str) -> None:
-    """Cells of two profiles must not mix in one table."""
+def _check_same_kind(out: Path, kind: str) -> None:
+    """Cells of two profiles, or of two precisions, must not mix in one table."""
     if out.exists() and not out.is_dir():
         raise UserError(f"--out must name a directory, but {str(out)!r} is a file")
     mark = out / "profile.txt"
-    held = mark.read_text(errors="replace").strip() if mark.is_file() else profile
-    if held != profile:
+    held = mark.read_text(errors="replace").strip() if mark.is_file() else kind
+    if held != kind:
         raise UserError(f"--out {str(out)!r} holds the {held!r} profile, as {mark.name} says: choose another directory")
     out.mkdir(parents=True, exist_ok=True)
-    mark.write_text(profile + "\n")
+    mark.write_text(kind + "\n")
 
 
 def _rows(spec: TableSpec, results: Mapping[Cell, dict[str, Any]]) -> list[dict[str, str]]:

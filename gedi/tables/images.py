@@ -114,7 +114,7 @@ def _line(row: str, column: str, steps: int | None, group: Group) -> dict[str, s
     cells["NMI"] = cells["NMI"] or "diverged"
     cells |= {"clusters used": group.figure("clusters_used"), "effective rank": group.figure("effective_rank")}
     cells["energy gap"] = group.figure("fresh_energy_gap")
-    return cells | {"seconds": group.seconds(), "runs": group.count()}
+    return cells | {"processor seconds": group.processor_seconds(), "seconds": group.seconds(), "runs": group.count()}
 
 
 def _probe_line(row: str, column: str, steps: int | None, group: Group) -> dict[str, str]:

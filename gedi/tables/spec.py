@@ -76,6 +76,11 @@ class Group:
         """Mean time of a run."""
         return f"{np.mean([r['seconds']['total'] for r in self.finished]):.0f}" if self.finished else ""
 
+    def processor_seconds(self) -> str:
+        """Mean time of the processor, which other work on the machine hardly lengthens; runs of long ago lack it."""
+        times = [r["seconds"]["processor"] for r in self.finished if "processor" in r["seconds"]]
+        return f"{np.mean(times):.0f}" if times else ""
+
     def count(self) -> str:
         """Runs, and how many of them diverged."""
         lost = self.runs - len(self.finished)

@@ -251,8 +251,8 @@ class Trainer:
         x = self.train[own]
         gather(self.state.module)
         once = self.batches.visits_once(stage.iterations)
-        walked = self.walks.of(stage, self.state.iteration, own, x, self.streams.own, visits_once=once)
-        with self.fabric.autocast():  # chains at the precision of the network's own passes
+        with self.fabric.autocast():  # walks and chains at the precision of the network's own passes
+            walked = self.walks.of(stage, self.state.iteration, own, x, self.streams.own, visits_once=once)
             batch, self.state.density = make_batch(
                 stage,
                 self.model,
