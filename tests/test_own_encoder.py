@@ -154,6 +154,25 @@ def test_mixed_precision_trains_and_keeps_weights_and_chains_whole(own):
     assert run.trainer.state.density["chains"].rows.dtype == torch.float32
 
 
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_walks_of_noise_and_denoising_follow_the_precision_and_end_in_float32(precision):
+    digits = parse(
+        override(preset("digits"), ["stage1.iterations=2", "stage2.iterations=2", "stage2.moves.merge=null"])
+    )
+    run = prepare(digits, fabric=make_fabric(precision=precision))
+    trainer, ends, parts = run.trainer, [], set()
+    walk = trainer.walks._walked
+    trainer.walks._walked = lambda *given: ends.append(walk(*given)) or ends[-1]
+    trainer._begin(trainer.course.legs[0])
+    trainer.walks.begin(trainer.course.legs[1].stage)
+    trainer.walks.frozen.density.body.deeper.register_forward_hook(lambda module, args, found: parts.add(found.dtype))
+    trainer.batches = trainer._new_batches(128)
+    trainer._next_batch(trainer.course.legs[1].stage, 0.0)
+    assert parts == {torch.bfloat16 if precision == "bf16-mixed" else torch.float32}
+    assert {end.dtype for end in ends} == {torch.float32}
+    assert all(end.isfinite().all() for end in ends)
+
+
 def test_mixed_precision_is_near_full_precision_and_not_the_same():
     losses = []
     for precision in ("32-true", "bf16-mixed"):

@@ -1,6 +1,7 @@
 """Tables: their cells, what they write, and that finished cells are not run again."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,21 @@ def test_profiles_do_not_mix_in_one_directory(tmp_path, monkeypatch):
         write_table("toy", profile="paper", seeds=range(1), out=tmp_path)
 
 
+def test_precisions_do_not_mix_in_one_directory_and_each_run_says_its_own(tiny, tmp_path):
+    some = {"profile": "laptop", "seeds": range(1), "only": ["moons", "SwAV"]}
+    write_table("toy", out=tmp_path / "half", precision="bf16-mixed", **some)
+    write_table("toy", out=tmp_path / "full", **some)
+    said = {
+        name: json.loads((tmp_path / name / "cells" / "moons_swav_T_seed0" / "results.json").read_text())["precision"]
+        for name in ("half", "full")
+    }
+    assert said == {"half": "bf16-mixed", "full": "32-true"}
+    with pytest.raises(UserError, match="holds the 'laptop bf16-mixed' profile"):
+        write_table("toy", out=tmp_path / "half", **some)
+    with pytest.raises(UserError, match="computed in one precision: leave out --precision"):
+        write_table("outliers", out=tmp_path / "other", precision="bf16-mixed", **some)
+
+
 def test_an_unknown_table_names_the_nearest(tmp_path):
     with pytest.raises(UserError, match="did you mean 'toy'"):
         write_table("toys", profile="laptop", seeds=range(1), out=tmp_path)
@@ -158,6 +174,9 @@ def test_a_line_says_mean_and_spread_and_how_many_diverged():
     assert group.figure("kl") == ""
     assert engine.Group([{"metrics": {"nmi": 0.5}}]).figure("nmi") == "0.500"  # one run has no deviation
     assert group.seconds() == "6"
+    assert group.processor_seconds() == ""  # runs of long ago do not say
+    timed = [{"metrics": {}, "seconds": {"total": 9.0, "processor": x}} for x in (3.0, 5.0)]
+    assert engine.Group([*timed, *runs]).processor_seconds() == "4"
     assert group.count() == "3, 1 diverged"
     assert group.share(lambda r: r["metrics"]["nmi"] > 0.6) == "1/2"
     assert group.share(lambda r: None) == ""
