@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import Tensor
 
 from gedi.precision import full_precision
@@ -22,6 +21,7 @@ def agreement(logits: Tensor, other: Tensor) -> Tensor:
         other: of the other view, (n, c), row for row.
 
     Example:
+        >>> import torch
         >>> sure = torch.tensor([[30.0, 0.0], [0.0, 30.0]])
         >>> bool(agreement(sure, sure) < 1e-9), bool(agreement(sure, sure.flip(0)) > 20)
         (True, True)
@@ -41,13 +41,16 @@ def balance(logits: Tensor, log_prior: Tensor | None = None) -> Tensor:
         log_prior: ``log pi``, (c,); uniform if None. A rule implies one: :meth:`gedi.logic.Constraint.marginals`.
 
     Example:
+        >>> import torch
         >>> balance(torch.zeros(5, 4)).exp()                 # at its least, the entropy of the prior
         tensor(4.)
     """
     c = logits.shape[1]
-    log_share = torch.logsumexp(logits.log_softmax(dim=1), dim=0) - math.log(len(logits))
+    log_p = logits.log_softmax(dim=1)
+    # what a symbol's column loses when it is made to sum to one is the log of its sum: one fused pass each way
+    log_sums = log_p - log_p.log_softmax(dim=0)  # every row the same
     if log_prior is None:
-        return -log_share.mean()
+        return math.log(len(logits)) - log_sums.mean()
     if log_prior.shape != (c,):
         raise ValueError(f"log_prior must hold one share for each of {c} clusters, got {tuple(log_prior.shape)}")
-    return -(log_prior.to(logits).exp() * log_share).sum()
+    return -(log_prior.to(logits).exp() * (log_sums.mean(dim=0) - math.log(len(logits)))).sum()
