@@ -15,7 +15,7 @@ from gedi.types import Points
 _ENOUGH = 1000  # points, for quantiles
 _AT_A_TIME = 250
 _SAME = 1e-12  # of the greatest squared distance from the middle: a point itself
-_AROUND = 20  # points that are the surroundings of one
+_AROUND = 40  # points that are the surroundings of one
 _LOCAL = 0.5  # how much their density counts: 0 is the density alone, 1 is only the ratio to the surroundings
 
 
@@ -38,9 +38,9 @@ def how_usual(fitted: Fitted, points: Any) -> Usual:
     A density says how usual a point is among all. Near a tight group strange points are denser than usual ones of a
     wide group; so the density is held against that of the surroundings, and both count alike:
 
-    .. math:: \log p(x) - \tfrac12 \, \frac{1}{20} \sum_{j \in N(x)} \log p_{-j}(x_j)
+    .. math:: \log p(x) - \tfrac12 \, \frac{1}{40} \sum_{j \in N(x)} \log p_{-j}(x_j)
 
-    with the twenty nearest points that the density stands on. Other densities keep no points: theirs is
+    with the forty nearest points that the density stands on. Other densities keep no points: theirs is
     :math:`\log p(x)` alone.
 
     Args:
@@ -60,6 +60,12 @@ def usual_seen(fitted: Fitted, x: Points) -> Usual:
     """The same of training points as the network sees them: not all that was given can be had back from these."""
     ask = _asking(fitted)
     return _joined([ask(part) for part in chunks(x[spread(len(x), _ENOUGH)], _AT_A_TIME)])
+
+
+def usual_kept(fitted: Fitted) -> Usual | None:
+    """The same of the points that the density itself keeps; None where it keeps none."""
+    kernels = fitted.model.density
+    return usual_seen(fitted, kernels.points) if isinstance(kernels, KernelPoints) and len(kernels.points) else None
 
 
 def _joined(parts: list[Usual]) -> Usual:

@@ -33,8 +33,8 @@ def test_it_is_half_the_log_density_of_the_surroundings_that_is_taken_off(model)
     seen = model.fitted_.inputs(torch.from_numpy(new)).double()
     stood = kernels.points.double()
     for x, found, beside in zip(seen, usual.log_density, usual.beside, strict=True):
-        around = (stood - x).norm(dim=1).argsort()[:20].tolist()
-        known = sum(by_hand(kernels, stood[j], without=j) for j in around) / 20
+        around = (stood - x).norm(dim=1).argsort()[:40].tolist()
+        known = sum(by_hand(kernels, stood[j], without=j) for j in around) / 40
         assert float(found) == pytest.approx(float(by_hand(kernels, x)), abs=1e-5)
         assert float(beside) == pytest.approx(float(by_hand(kernels, x) - known / 2), abs=1e-5)
 
@@ -43,8 +43,8 @@ def test_a_point_that_was_learnt_from_is_no_part_of_its_own_surroundings(model):
     kernels = model.fitted_.model.density
     stood = kernels.points.double()
     found = how_usual(model.fitted_, model.fitted_.inputs.back(kernels.points)[7:8])
-    around = (stood - stood[7]).norm(dim=1).argsort()[1:21].tolist()
-    known = sum(by_hand(kernels, stood[j], without=j) for j in around) / 20
+    around = (stood - stood[7]).norm(dim=1).argsort()[1:41].tolist()
+    known = sum(by_hand(kernels, stood[j], without=j) for j in around) / 40
     assert float(found.beside[0]) == pytest.approx(float(by_hand(kernels, stood[7], without=7) - known / 2), abs=1e-4)
 
 
