@@ -92,6 +92,7 @@ FOLDERS = [
     Called("a truncated model", lambda folder: _truncated(folder), "its checksum is not the one kept"),
     typed("two columns of one name", "a.csv", CSV.replace("a,b,c", "a,a,c"), "2 are called 'a'"),
     typed("as many clusters as points", "a.csv", CSV, "fewer than the 60 points", "--clusters 60"),
+    typed("pictures whose clusters nobody counts", "p.npy", pictures, "give --clusters K, or count those of", more=""),
     typed("three pictures", "p.npy", pictures, "at least 5 images are needed"),
     typed("a folder without pictures", "p/a.txt", "no picture", "must hold images"),
 ]
