@@ -68,3 +68,17 @@ def test_strange_points_near_a_tight_group_show_though_a_wide_one_is_thinner():
     alone = roc_auc_score(is_strange, -model.score_samples(asked))
     assert beside > 0.97
     assert beside > alone + 0.02
+
+
+def test_strange_points_off_the_axes_of_wide_rows_show():
+    rng = np.random.default_rng(4)
+    axes = rng.normal(size=(8, 300))
+
+    def rows(n, off):
+        return rng.normal(size=(n, 8)) @ axes + off * rng.normal(size=(n, 300))
+
+    model = GEDI(1, iterations=1, random_state=0).fit(rows(600, 0.5))
+    assert model.fitted_.inputs.projection is not None
+    asked, is_strange = np.concatenate([rows(100, 0.5), rows(100, 0.6)]), np.repeat([0, 1], [100, 100])
+    assert roc_auc_score(is_strange, model.outlier_score(asked)) > 0.95
+    assert roc_auc_score(is_strange, -model.score_samples(asked)) < 0.8

@@ -91,8 +91,9 @@ def read(data: str, asked: FitWishes, data_dir: Path | None) -> tuple[Config, Da
     named = data_settings(data, asked.table, asked.side)
     if asked.clusters == AUTO and named["name"] != "file":
         raise UserError(
-            "--clusters auto counts clusters by the graph of a table's rows, and these are images: give --clusters K, or "
-            "count those of features: gedi embed DATA --encoder NAME -o features.parquet, then gedi fit features.parquet"
+            "--clusters auto counts clusters by the graph of a table's rows, and these are images: give --clusters K, "
+            "or count those of features: gedi embed DATA --encoder NAME -o features.parquet, then gedi fit "
+            "features.parquet"
         )
     first = provisional(named, asked.scaling, asked.seed)
     check_data(first)
