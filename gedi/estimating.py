@@ -126,19 +126,24 @@ def config_of(estimator: Any, points: np.ndarray, seed: int) -> Config:
         frozen = is_named(estimator.encoder) and estimator.scaling == AUTO
         asked["data"] = {"columns": "cosine" if frozen else estimator.scaling, "components": AUTO}
     if estimator.n_init is not None:
-        asked["n_init"] = estimator.n_init
+        asked["n_init"] = _plain(estimator.n_init)
     if estimator.encoder == IDENTITY:
         asked["model"] = {"encoder": IDENTITY}
     return settings_for(
         points.shape[1:],
         len(points),
-        clusters=estimator.n_clusters,
+        clusters=_plain(estimator.n_clusters),
         group_size=_group_size(estimator),
         asked=asked,
-        iterations=estimator.iterations,
-        batch_size=estimator.batch_size,
+        iterations=_plain(estimator.iterations),
+        batch_size=_plain(estimator.batch_size),
         rule=estimator.constraint is not None,
     )
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's, as a grid search has them, as one of Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check(estimator: Any) -> None:
@@ -156,10 +161,10 @@ def _check(estimator: Any) -> None:
         if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least):
             raise UserError(f"{name} must be a whole number from {least} on, or None, got {value!r}")
     if estimator.max_time is not None and not (
-        isinstance(estimator.max_time, int | float) and 0 < estimator.max_time < np.inf
+        isinstance(_plain(estimator.max_time), int | float) and 0 < estimator.max_time < np.inf
     ):
         raise UserError(f"max_time must be seconds, more than 0, or None, got {estimator.max_time!r}")
-    if not (isinstance(estimator.contamination, int | float) and 0 < estimator.contamination < 0.5):
+    if not (isinstance(_plain(estimator.contamination), int | float) and 0 < estimator.contamination < 0.5):
         raise UserError(f"contamination must be a share between 0 and 0.5, got {estimator.contamination!r}")
 
 

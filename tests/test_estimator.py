@@ -237,6 +237,16 @@ def test_wrong_parameters_are_refused(wrong, said):
         GEDI(**{"n_clusters": 3, **wrong}).fit(blobs()[0])
 
 
+def test_numbers_may_be_those_of_numpy():
+    one, few = np.int64(1), np.int64(2)
+    model = GEDI(
+        np.int64(3), iterations=few, n_init=one, batch_size=np.int32(64), max_time=np.int64(9), random_state=few
+    ).fit(blobs()[0])
+    assert (model.n_clusters_, type(model.n_clusters_)) == (3, int)
+    found = GridSearchCV(GEDI(iterations=2, random_state=0), {"n_clusters": np.arange(2, 4)}, cv=2).fit(blobs()[0])
+    assert found.best_params_["n_clusters"] in (2, 3)
+
+
 def test_a_page_is_one_file(model, tmp_path):
     page = model.report(tmp_path / "deep" / "page.html")
     assert "trusted" in page.read_text()

@@ -67,6 +67,7 @@ ROWS = [
     fit("what is masked", np.ma.masked_array(X, X[3, 1] == X), "1 of 60 rows hold NaN (the first is row 3, column 1)"),
     fit("sparse rows", sparse.csr_matrix(X), "toarray()", TypeError),
     fit("images of NaN", np.full((20, 1, 8, 8), np.nan), "20 of 20 hold NaN or infinity"),
+    fit("images without channels", RNG.random((20, 8, 8)), "give X[:, None] if these are grey images"),
     fit("images of 16 bits", RNG.integers(0, 65535, (20, 1, 8, 8)), "divide them by the value of white"),
     predict("nan", at(np.nan), "the first is row 7, column 1"),
     predict("too few columns", X[:, :2], "X has 2 features, but GEDI is expecting 3"),
