@@ -9,6 +9,7 @@ from gedi.presets import preset
 from gedi.settings import merge
 
 AUTO = "auto"
+DRAWN = 200_000  # rows that are learnt from where all do not fit in memory
 _SMALL = 16  # pixels: images with a shorter side take the recipe of small digits
 _FINER = 5  # finer clusters for each one asked for
 _LATER = (0.45, 0.6, 0.75)  # when a rule names the clusters of a table: once they are free of what was proposed

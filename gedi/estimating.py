@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 import time
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +15,10 @@ import torch
 from sklearn import config_context
 from torch import Tensor, nn
 
-from gedi.choosing import AUTO, settings_for
+from gedi.choosing import AUTO, DRAWN, settings_for
 from gedi.config import Config, to_yaml
 from gedi.data import Scaling, fingerprint
+from gedi.data.limits import memory_limit
 from gedi.data.values import check_columns
 from gedi.devices import make_fabric
 from gedi.directory import RunDirectory
@@ -71,7 +73,8 @@ def estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | Non
         return _estimate(estimator, points, seed, before, began)
 
 
-def _estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
+def _estimate(estimator: Any, given: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
+    points = _drawn(estimator, given, seed)
     config = config_of(estimator, points, seed)
     if points.ndim == 2:
         told = range(points.shape[1]) if estimator.columns_ is None else map(repr, estimator.columns_.names)
@@ -92,7 +95,19 @@ def _estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | No
     with Progress(config) if estimator.verbose else nullcontext() as progress:
         left = None if estimator.max_time is None else estimator.max_time - (time.perf_counter() - began)
         learnt = learn(prepared, progress or (lambda record: None), None if left is None else max(left, 0.0))
-    return _gathered(prepared, learnt, points, estimator.contamination, began)
+    return _gathered(prepared, learnt, given, estimator.contamination, began)
+
+
+def _drawn(estimator: Any, points: np.ndarray, seed: int) -> np.ndarray:
+    """The rows to learn from: all of them, or some of so many that copies of all would not fit in memory."""
+    n = len(points)
+    if points.ndim != 2 or n <= DRAWN or estimator.constraint is not None or points.nbytes <= memory_limit():
+        return points
+    note = f"{n:,} rows are more than memory should hold: {DRAWN:,} drawn at random are learnt from, all are labelled"
+    estimator.notes_.append(note)
+    warnings.warn(note, UserWarning, stacklevel=5)
+    some: np.ndarray = points[np.sort(np.random.default_rng(seed).permutation(n)[:DRAWN])]
+    return some
 
 
 def _scaling(estimator: Any, points: np.ndarray, config: Config) -> Scaling | None:
@@ -111,19 +126,24 @@ def config_of(estimator: Any, points: np.ndarray, seed: int) -> Config:
         frozen = is_named(estimator.encoder) and estimator.scaling == AUTO
         asked["data"] = {"columns": "cosine" if frozen else estimator.scaling, "components": AUTO}
     if estimator.n_init is not None:
-        asked["n_init"] = estimator.n_init
+        asked["n_init"] = _plain(estimator.n_init)
     if estimator.encoder == IDENTITY:
         asked["model"] = {"encoder": IDENTITY}
     return settings_for(
         points.shape[1:],
         len(points),
-        clusters=estimator.n_clusters,
+        clusters=_plain(estimator.n_clusters),
         group_size=_group_size(estimator),
         asked=asked,
-        iterations=estimator.iterations,
-        batch_size=estimator.batch_size,
+        iterations=_plain(estimator.iterations),
+        batch_size=_plain(estimator.batch_size),
         rule=estimator.constraint is not None,
     )
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's, as a grid search has them, as one of Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check(estimator: Any) -> None:
@@ -141,10 +161,10 @@ def _check(estimator: Any) -> None:
         if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least):
             raise UserError(f"{name} must be a whole number from {least} on, or None, got {value!r}")
     if estimator.max_time is not None and not (
-        isinstance(estimator.max_time, int | float) and 0 < estimator.max_time < np.inf
+        isinstance(_plain(estimator.max_time), int | float) and 0 < estimator.max_time < np.inf
     ):
         raise UserError(f"max_time must be seconds, more than 0, or None, got {estimator.max_time!r}")
-    if not (isinstance(estimator.contamination, int | float) and 0 < estimator.contamination < 0.5):
+    if not (isinstance(_plain(estimator.contamination), int | float) and 0 < estimator.contamination < 0.5):
         raise UserError(f"contamination must be a share between 0 and 0.5, got {estimator.contamination!r}")
 
 

@@ -35,6 +35,11 @@ def points_given(estimator: Any, X: Any, *, fitting: bool = False) -> np.ndarray
         estimator.columns_, estimator.frame_, estimator.id_, estimator.notes_ = None, None, None, []
     if np.ndim(X) == 4 if hasattr(X, "ndim") else False:
         return _images(estimator, np.asarray(X), fitting)
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        raise UserError(
+            f"rows must be (n, d), and images (n, channels, height, width), got dim 3, {X.shape}: give X[:, None] if "
+            "these are grey images, X.reshape(len(X), -1) if each is one row"
+        )
     frame = as_frame(X)
     if frame is not None:
         return _of_frame(estimator, X, frame, fitting)

@@ -15,7 +15,8 @@ from gedi.types import Points
 _ENOUGH = 1000  # points, for quantiles
 _AT_A_TIME = 250
 _SAME = 1e-12  # of the greatest squared distance from the middle: a point itself
-_AROUND = 20  # points that are the surroundings of one
+_ROUNDING = 1e-3  # of a spread: what rows off the axes differ by at least
+_AROUND = 40  # points that are the surroundings of one
 _LOCAL = 0.5  # how much their density counts: 0 is the density alone, 1 is only the ratio to the surroundings
 
 
@@ -38,10 +39,14 @@ def how_usual(fitted: Fitted, points: Any) -> Usual:
     A density says how usual a point is among all. Near a tight group strange points are denser than usual ones of a
     wide group; so the density is held against that of the surroundings, and both count alike:
 
-    .. math:: \log p(x) - \tfrac12 \, \frac{1}{20} \sum_{j \in N(x)} \log p_{-j}(x_j)
+    .. math:: \log p(x) - \tfrac12 \, \frac{1}{40} \sum_{j \in N(x)} \log p_{-j}(x_j)
 
-    with the twenty nearest points that the density stands on. Other densities keep no points: theirs is
+    with the forty nearest points that the density stands on. Other densities keep no points: theirs is
     :math:`\log p(x)` alone.
+
+    Of wide rows on fewer axes the last column is how far off the axes they lie. It varies much less than bumps of so
+    many columns are wide, and what lies further off than is usual would hardly count: half the square of how many
+    deviations further is taken off as well.
 
     Args:
         fitted: what was learnt.
@@ -62,6 +67,12 @@ def usual_seen(fitted: Fitted, x: Points) -> Usual:
     return _joined([ask(part) for part in chunks(x[spread(len(x), _ENOUGH)], _AT_A_TIME)])
 
 
+def usual_kept(fitted: Fitted) -> Usual | None:
+    """The same of the points that the density itself keeps; None where it keeps none."""
+    kernels = fitted.model.density
+    return usual_seen(fitted, kernels.points) if isinstance(kernels, KernelPoints) and len(kernels.points) else None
+
+
 def _joined(parts: list[Usual]) -> Usual:
     return Usual(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
@@ -70,7 +81,7 @@ def _asking(fitted: Fitted) -> Callable[[Tensor], Usual]:
     """What tells of points as the network sees them how usual they are."""
     kernels = fitted.model.density
     if isinstance(kernels, KernelPoints) and len(kernels.points) > 1:
-        return _Apart(kernels)
+        return _Apart(kernels, getattr(fitted.inputs, "projection", None) is not None)
 
     @torch.no_grad()
     def ask(x: Tensor) -> Usual:
@@ -81,19 +92,29 @@ def _asking(fitted: Fitted) -> Callable[[Tensor], Usual]:
 
 
 class _Apart:
-    """The bumps of a kernel density without a point's own, and how usual each of the points is that they stand on."""
+    """The bumps of a kernel density without a point's own, and how usual each of the points is that they stand on.
 
-    def __init__(self, kernels: KernelPoints) -> None:
+    Args:
+        kernels: the bumps.
+        projected: whether points are rows on fewer axes, their last column how far off the axes they lie.
+    """
+
+    def __init__(self, kernels: KernelPoints, projected: bool = False) -> None:
         stood, centres = kernels.points.flatten(1).double(), kernels.centres.flatten(1).double()
         self.middle, self.widths = stood.mean(dim=0), kernels.widths.double()
         self.stood, self.centres = stood - self.middle, centres - self.middle
         self.near = _SAME * self.stood.square().sum(dim=1).max()
+        off = self.stood[:, -1]
+        self.off = (off.mean(), off.std().clamp_min(_ROUNDING)) if projected else None
         self.known = torch.cat([self._log_density(part)[0] for part in torch.split(self.stood, _AT_A_TIME)])
 
     def __call__(self, x: Tensor) -> Usual:
-        log_density, squared = self._log_density(x.flatten(1).double() - self.middle)
+        x = x.flatten(1).double() - self.middle
+        log_density, squared = self._log_density(x)
         around = squared.topk(min(_AROUND, len(self.stood) - 1), dim=1, largest=False).indices
         beside = log_density - _LOCAL * self.known[around].mean(dim=1)
+        if self.off is not None:
+            beside -= ((x[:, -1] - self.off[0]) / self.off[1]).clamp_min(0).square() / 2
         return Usual(log_density.float(), beside.float())
 
     def _log_density(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -130,6 +130,19 @@ def test_points_come_in_many_kinds(model, kind, tmp_path):
     np.testing.assert_array_equal(model.predict(given(x)), model.predict(x))
 
 
+def test_of_rows_that_do_not_fit_in_memory_some_are_learnt_from_and_all_are_labelled(tmp_path, monkeypatch):
+    x, y = blobs(6000)
+    np.save(tmp_path / "x.npy", x.astype(np.float32))
+    monkeypatch.setenv("GEDI_MEMORY_LIMIT", "50K")
+    monkeypatch.setattr("gedi.estimating.DRAWN", 500)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    with pytest.warns(UserWarning, match="6,000 rows are more than memory should hold: 500 drawn at random"):
+        model = GEDI(3, iterations=60, random_state=0).fit(mapped)
+    assert nmi(y, model.labels_) > 0.95
+    assert model.results_["fingerprint"]["train"]["shape"] == [500, 3]
+    assert 0.005 < (model.outlier_score(mapped) > 1).mean() < 0.02
+
+
 def test_large_numbers_keep_their_digits(tmp_path):
     x, y = blobs()
     far = x / 1000 + 1.7e9  # in float32 all of it would be one point
@@ -222,6 +235,16 @@ def test_images_are_clustered_too():
 def test_wrong_parameters_are_refused(wrong, said):
     with pytest.raises(UserError, match=said):
         GEDI(**{"n_clusters": 3, **wrong}).fit(blobs()[0])
+
+
+def test_numbers_may_be_those_of_numpy():
+    one, few = np.int64(1), np.int64(2)
+    model = GEDI(
+        np.int64(3), iterations=few, n_init=one, batch_size=np.int32(64), max_time=np.int64(9), random_state=few
+    ).fit(blobs()[0])
+    assert (model.n_clusters_, type(model.n_clusters_)) == (3, int)
+    found = GridSearchCV(GEDI(iterations=2, random_state=0), {"n_clusters": np.arange(2, 4)}, cv=2).fit(blobs()[0])
+    assert found.best_params_["n_clusters"] in (2, 3)
 
 
 def test_a_page_is_one_file(model, tmp_path):

@@ -40,6 +40,16 @@ def test_a_folder_holds_the_model_and_a_card(model, tmp_path):
         again.report(tmp_path / "page.html")
 
 
+def test_a_model_from_before_borders_were_kept_tells_outliers_as_now(model, tmp_path):
+    model.save(tmp_path / "m")
+    path = tmp_path / "m" / "estimator.json"
+    held = json.loads(path.read_text())
+    del held["border"]
+    path.write_text(json.dumps({**held, "median": held["offset"] + 1}))  # of the log density, in those days
+    again = GEDI.load(tmp_path / "m")
+    np.testing.assert_allclose(again.outlier_score(X), model.outlier_score(X), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -1,6 +1,7 @@
 """The table of outliers: what a line says, what is counted, that its data follow from the seed, and a row for real."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from gedi.errors import UserError
 from gedi.tables import write_table
 from gedi.tables.outlier_data import DATA
-from gedi.tables.outliers import GEDI, LEARNT, PEERS, Outcome, markdown
+from gedi.tables.outliers import GEDI, LEARNT, PEERS, Outcome, markdown, peers
 
 IMAGES = [name for name in DATA if "MNIST" in name]
 ROW = "between 5 Gaussians: 50 columns"
@@ -56,6 +57,12 @@ def test_strangers_of_a_class_left_out_are_all_of_it_and_nobody_learns_from_them
     assert [(len(c.train), len(c.usual), len(c.strange)) for c in cases] == [(50, 50, 50)] * 3
 
 
+def test_without_pyod_or_what_it_needs_the_usual_ways_are_left(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyod", None)
+    monkeypatch.delitem(sys.modules, "pyod.models.ecod", raising=False)
+    assert peers() == PEERS
+
+
 @pytest.mark.slow
 def test_a_row_is_made_and_written(tmp_path, monkeypatch):
     short = {"iterations": 300, "terms": {name: {"weight": 0} for name in ("agreement", "balance", "proposed")}}
@@ -68,8 +75,8 @@ def test_a_row_is_made_and_written(tmp_path, monkeypatch):
     assert float(line[GEDI]) > 0.95
     assert float(line["one Gaussian"]) < 0.6  # strangers are in the middle
     assert (tmp_path / "outliers.md").read_text() == text
-    assert set(json.loads((tmp_path / "outliers.json").read_text())[ROW]) == {GEDI, LEARNT, *PEERS}
-    assert len((tmp_path / "outliers.csv").read_text().splitlines()) == 3 + len(PEERS)
+    assert set(json.loads((tmp_path / "outliers.json").read_text())[ROW]) == {GEDI, LEARNT, *peers()}
+    assert len((tmp_path / "outliers.csv").read_text().splitlines()) == 3 + len(peers())
 
 
 def test_a_row_that_there_is_not_is_refused(tmp_path):

@@ -208,7 +208,7 @@ def _leave_out_ids(columns: list[Column], wishes: Wishes, notes: list[str]) -> l
         if why is None or (column.is_numeric and alone):
             kept.append(column)
         else:
-            notes.append(f"{column.name!r} left out: {why} (data.id=none keeps it)")
+            notes.append(f"{column.name!r} left out: {why} (data.id=none or --id none keeps it)")
     return kept
 
 

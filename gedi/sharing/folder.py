@@ -44,7 +44,7 @@ class _Written(_Plain):
     frame: StrictStr | None = Field(pattern="^(pandas|polars|pyarrow)$")
     medians: list[StrictFloat] | None
     offset: StrictFloat | None
-    border: StrictFloat | None
+    border: StrictFloat | None = None  # not kept before outlier scores looked at the surroundings
     median: StrictFloat | None
     results: dict[StrictStr, Any]
 
@@ -104,11 +104,21 @@ def load_estimator(kind: type[E], folder: str | Path, encoder: nn.Module | None 
         made.medians_ = np.array(written["medians"])
     made.results_ = {} if written is None else written["results"]
     for name in ("offset", "border", "median"):
-        value = None if written is None else written[name]
+        value = None if written is None else written.get(name)
         setattr(made, f"{name}_", float("nan") if value is None else value)
+    if written is not None and written["offset"] is not None and "border" not in written:
+        made.border_, made.median_ = _found_again(made)
     if fitted.verdict is not None:
         made.verdict_ = Verdict.of(fitted.verdict)
     return made  # type: ignore[no-any-return]
+
+
+def _found_again(made: Any) -> tuple[float, float]:
+    """The border and the median of a model saved before they were kept: by the points that its density stands on."""
+    from gedi.usual import border, usual_kept
+
+    usual = usual_kept(made.fitted_)
+    return (made.offset_, made.median_) if usual is None else border(usual.beside, made.contamination)
 
 
 def model_folder(folder: str | Path) -> Path:

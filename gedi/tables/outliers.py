@@ -1,7 +1,6 @@
 """Strangers told from the rows that were learnt from, beside five usual ways. No stranger is seen before."""
 
 import importlib
-import importlib.util
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -86,8 +85,10 @@ def _of_pyod(name: str) -> Score:
 
 
 def peers() -> dict[str, Score]:
-    """The usual ways, and two of PyOD where it is installed."""
-    if importlib.util.find_spec("pyod") is None:
+    """The usual ways, and two of PyOD where it is there with all that it needs."""
+    try:
+        importlib.import_module("pyod.models.ecod")
+    except ImportError:
         return PEERS
     return {**PEERS, **{name: _of_pyod(name) for name in ("ECOD", "COPOD")}}
 

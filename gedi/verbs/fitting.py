@@ -9,11 +9,12 @@ import numpy as np
 
 from gedi import threads
 from gedi.checkpoints import writing
-from gedi.choosing import settings_for
+from gedi.choosing import AUTO, settings_for
 from gedi.config import Config
 from gedi.data import Dataset, Wishes
 from gedi.devices import make_fabric
 from gedi.directory import RunDirectory
+from gedi.errors import UserError
 from gedi.estimator import GEDI
 from gedi.fitting import Prepared, prepare
 from gedi.footprint import check_data
@@ -88,11 +89,17 @@ def fit_into(
 def read(data: str, asked: FitWishes, data_dir: Path | None) -> tuple[Config, Dataset]:
     """The points of DATA, and the settings for points like them."""
     named = data_settings(data, asked.table, asked.side)
+    if asked.clusters == AUTO and named["name"] != "file":
+        raise UserError(
+            "--clusters auto counts clusters by the graph of a table's rows, and these are images: give --clusters K, "
+            "or count those of features: gedi embed DATA --encoder NAME -o features.parquet, then gedi fit "
+            "features.parquet"
+        )
     first = provisional(named, asked.scaling, asked.seed)
     check_data(first)
     points = load_data(first, Streams(asked.seed), data_dir)
     settings: dict[str, Any] = {"seed": asked.seed, "data": first.data.model_dump()}
-    if asked.encoder != "auto":
+    if asked.encoder != AUTO:
         settings["model"] = {"encoder": asked.encoder}
     shape = tuple(points.train.shape[1:])
     config = settings_for(

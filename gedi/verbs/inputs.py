@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from gedi.choosing import DRAWN as _DRAWN
 from gedi.config import Config, parse
 from gedi.data import Pixels, Wishes
 from gedi.data.decode import pixels_of
@@ -25,7 +26,6 @@ from gedi.sources import load_image_set
 _KNOWN = (*get_args(KnownImages), "digits")
 _ARRAYS = (".npy", ".npz")
 _AT_A_TIME = 256  # images
-_DRAWN = 200_000  # rows of a table that does not fit in memory, learnt from
 
 
 def table_wishes(

@@ -67,6 +67,7 @@ ROWS = [
     fit("what is masked", np.ma.masked_array(X, X[3, 1] == X), "1 of 60 rows hold NaN (the first is row 3, column 1)"),
     fit("sparse rows", sparse.csr_matrix(X), "toarray()", TypeError),
     fit("images of NaN", np.full((20, 1, 8, 8), np.nan), "20 of 20 hold NaN or infinity"),
+    fit("images without channels", RNG.random((20, 8, 8)), "give X[:, None] if these are grey images"),
     fit("images of 16 bits", RNG.integers(0, 65535, (20, 1, 8, 8)), "divide them by the value of white"),
     predict("nan", at(np.nan), "the first is row 7, column 1"),
     predict("too few columns", X[:, :2], "X has 2 features, but GEDI is expecting 3"),
@@ -92,6 +93,7 @@ FOLDERS = [
     Called("a truncated model", lambda folder: _truncated(folder), "its checksum is not the one kept"),
     typed("two columns of one name", "a.csv", CSV.replace("a,b,c", "a,a,c"), "2 are called 'a'"),
     typed("as many clusters as points", "a.csv", CSV, "fewer than the 60 points", "--clusters 60"),
+    typed("pictures whose clusters nobody counts", "p.npy", pictures, "give --clusters K, or count those of", more=""),
     typed("three pictures", "p.npy", pictures, "at least 5 images are needed"),
     typed("a folder without pictures", "p/a.txt", "no picture", "must hold images"),
 ]
