@@ -147,7 +147,9 @@ class Doubled(nn.ConvTranspose2d):
 class ImageBody(nn.Module):
     """Two strides down and up again, a bottleneck for what concerns the whole image, and skips past both.
 
-    Sides that are no multiple of 4 are padded.
+    Sides that are no multiple of 4 are padded. Of images of several channels each channel also leads past all of it, by
+    a slope that the noise width gives: what takes the noise off that is left in single pixels, where it is not worth
+    the channels it takes otherwise.
 
     Args:
         shape: (channels, height, width).
@@ -167,6 +169,7 @@ class ImageBody(nn.Module):
         self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 2 * width))
         self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
         self.last = Doubled(width, channels)
+        self.slope = _slope(channels) if channels > 1 else None
         _draw(self, generator)
         # a quarter off a pass, measured
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -179,7 +182,8 @@ class ImageBody(nn.Module):
         quarter = quarter + self.middle(quarter)
         quarter = quarter + self.whole(quarter.flatten(1)).view_as(quarter)
         out: Tensor = self.last(F.silu(self.up(F.silu(quarter)) + half))
-        return out[:, :, :height, :width]
+        found = out[:, :, :height, :width]
+        return found if self.slope is None else found + self.slope(level)[:, :, None, None] * x
 
 
 class LatentBody(nn.Module):
@@ -261,12 +265,16 @@ def _middle(width: int) -> nn.Sequential:
     )
 
 
+def _slope(channels: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, channels))
+
+
 def _each(width: Tensor, x: Tensor) -> Tensor:
     return width.view(-1, *[1] * (x.dim() - 1))
 
 
 def _draw(body: Body, generator: torch.Generator | None) -> None:
-    """Every layer from a named stream, but the last, which begins at 0."""
+    """Every layer from a named stream, but those that answer, which begin at 0."""
     for layer in body.modules():
         if isinstance(layer, nn.Linear):
             draw_linear(layer, generator)
@@ -279,6 +287,8 @@ def _draw(body: Body, generator: torch.Generator | None) -> None:
                 layer.weight.uniform_(-bound, bound, generator=generator)
                 if layer.bias is not None:
                     layer.bias.uniform_(-bound, bound, generator=generator)
+    slope = getattr(body, "slope", None)
     with torch.no_grad():
-        for parameter in body.last.parameters():
-            parameter.zero_()
+        for answering in (body.last, *(() if slope is None else (slope[-1],))):
+            for parameter in answering.parameters():
+                parameter.zero_()

@@ -9,11 +9,13 @@ SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 5, 7), (3,), (64,)]
 
 
 def stirred(shape, seeded):
-    """A network whose last layer is not 0 any more."""
+    """A network whose answers are not 0 any more."""
     network = Denoiser(shape, 4, generator=seeded(0)).double()
+    slope = getattr(network.body, "slope", None)
     with torch.no_grad():
-        for p in network.body.last.parameters():
-            p.copy_(torch.randn(p.shape, generator=seeded(1), dtype=p.dtype))
+        for layer in (network.body.last, *(() if slope is None else (slope[-1],))):
+            for p in layer.parameters():
+                p.copy_(torch.randn(p.shape, generator=seeded(1), dtype=p.dtype))
     return network
 
 
@@ -86,3 +88,27 @@ def test_the_last_convolution_is_that_of_torch_and_so_are_its_gradients(answers,
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = layer.float()(x.detach().float())
     torch.testing.assert_close(half.double(), usual.detach(), rtol=0, atol=0.1)
+
+
+def test_noise_of_single_pixels_leaves_colour_images(seeded):
+    """Images of one colour each, which a few channels at half the side cannot tell from their noise pixel by pixel."""
+    left = {}
+    for slope in (True, False):
+        g, network = seeded(3), Denoiser((3, 16, 16), 8, generator=seeded(0))
+        network.set_scales(torch.zeros(3, 16, 16), 0.5, 0.1, 1.5)
+        if not slope:
+            network.body.slope = None
+        optimiser = torch.optim.Adam(network.parameters(), 5e-3)
+        for _ in range(150):
+            x = (torch.rand(32, 3, 1, 1, generator=g) * 2 - 1).expand(32, 3, 16, 16)
+            width = 0.1 + torch.rand(32, generator=g)
+            noised = x + width.view(-1, 1, 1, 1) * torch.randn(x.shape, generator=g)
+            loss = ((network(noised, width) - x).flatten(1).square().mean(dim=1) / network.size(width) ** 2).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        with torch.no_grad():
+            x = torch.zeros(64, 3, 16, 16)
+            found = network(x + 0.5 * torch.randn(x.shape, generator=g), torch.full((64,), 0.5))
+        left[slope] = float(found.std(dim=(2, 3)).mean())
+    assert left[True] < 0.5 * left[False], left
