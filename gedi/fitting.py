@@ -323,6 +323,7 @@ def measured_run(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.streams,
         prepared.constraint,
         prepared.trainer.samples,
+        prepared.few,
     )
     return measured(trained), kept_points(trained)
 
