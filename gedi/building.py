@@ -25,6 +25,7 @@ from gedi.views import CropAndColour, Warp
 
 _ENOUGH = 10_000  # points to tell the mean and spread of all by
 _ENOUGH_READ = 2000  # the same of points in shards, each of which is read for it
+_LEAST_SHARE = 0.002  # of a symbol, by the answers
 
 
 def build_model(
@@ -144,13 +145,32 @@ def context_of(
         config.model.embedding,
         config.model.temperature,
         config.model.finer,
-        constraint.marginals().mean(dim=0).log() if constraint is not None and by_rule else log_shares,
+        implied_shares(constraint, answers).log() if constraint is not None and by_rule else log_shares,
         constraint,
         labelled,
         shares is not None,
         answers,
         few=few,
     )
+
+
+def implied_shares(constraint: Constraint, answers: Tensor | None) -> Tensor:
+    """How often each symbol comes if all that fits the rule, or what was observed of each group, is as likely.
+
+    Example:
+        >>> total = Constraint.from_function(lambda a, b: a + b, [range(3)] * 2)
+        >>> implied_shares(total, total.numbered([0, 1])).tolist()              # 0 + 0, and 0 + 1 or 1 + 0
+        [0.7485..., 0.2495..., 0.0019...]
+    """
+    if answers is None:
+        return constraint.marginals().mean(dim=0)
+    log_p = torch.zeros(len(answers), len(constraint.domains), max(constraint.sizes), dtype=torch.float64)
+    with torch.enable_grad():
+        log_p.requires_grad_()
+        observed = constraint.log_prob(log_p, normalised=False, answers=answers)
+        (posterior,) = torch.autograd.grad(observed.sum(), log_p)
+    shares = posterior.mean(dim=(0, 1)).clamp_min(_LEAST_SHARE)  # a symbol that no answer needs may come all the same
+    return shares / shares.sum()
 
 
 def trainer_settings(config: Config, stages: Sequence[Stage]) -> TrainerSettings:

@@ -59,7 +59,9 @@ class Estimate:
     page: Page
 
 
-def estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
+def estimate(
+    estimator: Any, points: np.ndarray, seed: int, before: Fitted | None, began: float, answers: Any = None
+) -> Estimate:
     """Learn from points with an estimator's parameters.
 
     Args:
@@ -68,12 +70,15 @@ def estimate(estimator: Any, points: np.ndarray, seed: int, before: Fitted | Non
         seed: on which all depends.
         before: what a warm start goes on from.
         began: when fitting began, by ``time.perf_counter``.
+        answers: what was observed of each group, where the constraint has several queries.
     """
     with config_context(array_api_dispatch=False):  # points are arrays of NumPy's by now
-        return _estimate(estimator, points, seed, before, began)
+        return _estimate(estimator, points, seed, before, began, answers)
 
 
-def _estimate(estimator: Any, given: np.ndarray, seed: int, before: Fitted | None, began: float) -> Estimate:
+def _estimate(
+    estimator: Any, given: np.ndarray, seed: int, before: Fitted | None, began: float, answers: Any
+) -> Estimate:
     points = _drawn(estimator, given, seed)
     config = config_of(estimator, points, seed)
     if points.ndim == 2:
@@ -82,7 +87,7 @@ def _estimate(estimator: Any, given: np.ndarray, seed: int, before: Fitted | Non
         estimator.notes_ += check_columns(list(points.T), names, "row {}".format, "X")
     inputs = before.inputs if before is not None else _scaling(estimator, points, config)
     called = () if estimator.columns_ is None else tuple(estimator.columns_.names)
-    data = replace(dataset_of(points, config, estimator.constraint, inputs), names=called)
+    data = replace(dataset_of(points, config, estimator.constraint, inputs, answers), names=called)
     prepared = prepare(
         config,
         fabric=make_fabric(estimator.device, precision=estimator.precision),

@@ -110,8 +110,15 @@ class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, BaseEstimator
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def fit(self, X: Any, y: Any = None) -> "GEDI":
-        """Learn from every point; labels are not looked at."""
+    def fit(self, X: Any, y: Any = None, *, answers: Any = None) -> "GEDI":
+        """Learn from every point; labels are not looked at.
+
+        Args:
+            X: rows or images; with a constraint, group after group.
+            y: ignored.
+            answers: what was observed of each group, where the constraint has several queries (a sum): one for each
+                group, None or NaN where nothing was; or how likely each answer is, (groups, answers).
+        """
         began = time.perf_counter()
         before: Fitted | None = getattr(self, "fitted_", None) if self.warm_start else None
         points = points_given(self, X, fitting=True)
@@ -119,7 +126,7 @@ class GEDI(Answers, ClassNamePrefixFeaturesOutMixin, ClusterMixin, BaseEstimator
             warnings.warn(note, UserWarning, stacklevel=2)
         from gedi.estimating import estimate
 
-        found = estimate(self, points, seed_of(self.random_state), before, began)
+        found = estimate(self, points, seed_of(self.random_state), before, began, answers)
         self.fitted_ = found.fitted
         self.n_clusters_: int = found.fitted.clusters
         self.labels_ = found.labels

@@ -63,6 +63,7 @@ def fit(
     *,
     clusters: int | Literal["auto"] | None = None,
     constraint: Constraint | None = None,
+    answers: Any = None,
     encoder: nn.Module | None = None,
     fabric: Fabric | None = None,
     on_log: Callable[[Record], None] = lambda record: None,
@@ -76,6 +77,8 @@ def fit(
         clusters: how many to look for, if the settings do not say; ``auto`` leaves it to the graph of the points, in
             presets that have one (``table``).
         constraint: what is known of groups of points, as large as it has variables; all points come in groups.
+        answers: what was observed of each group, where the constraint has several queries (a sum): a list with None
+            where nothing was, or how likely each answer is, (groups, answers).
         encoder: a module of your own (n, *shape) -> (n, h).
         fabric: device, precision and processes; see :func:`gedi.devices.make_fabric`.
         on_log: takes a record of figures now and then.
@@ -89,7 +92,12 @@ def fit(
         (torch.Size([200]), torch.Size([3]))
     """
     settings = settings_of(config, clusters)
-    data = points if isinstance(points, Dataset) else dataset_of(points, settings, constraint)
+    if isinstance(points, Dataset):
+        if answers is not None:
+            raise UserError("the answers of a Dataset stand in it: give Dataset(..., answers=...)")
+        data = points
+    else:
+        data = dataset_of(points, settings, constraint, answers=answers)
     return learn(prepare(settings, fabric=fabric, data=data, constraint=constraint, encoder=encoder), on_log).fitted
 
 
@@ -315,6 +323,7 @@ def measured_run(prepared: Prepared) -> tuple[Record, dict[str, Tensor]]:
         prepared.streams,
         prepared.constraint,
         prepared.trainer.samples,
+        prepared.few,
     )
     return measured(trained), kept_points(trained)
 

@@ -66,7 +66,7 @@ def check_constraint(
     if constraint.queries is not None and not answered:
         raise UserError(
             f"training needs one query: choose one as constraint[{constraint.queries[0]!r}] (constraint.query), or "
-            f"give the observed one of each group (Dataset.answers, data.answer)"
+            f"give the observed one of each group (fit(..., answers=...), Dataset.answers, data.answer)"
         )
     if constraint.queries is None and answered:
         raise UserError("answers say which of several queries is observed, but the constraint has one; leave them out")

@@ -189,6 +189,25 @@ def test_a_rule_names_the_clusters_of_a_table():
         GEDI(3, constraint=rule).fit(x[:-1])
 
 
+def test_observed_sums_name_the_clusters_of_a_table():
+    total = Constraint.from_function(lambda a, b: a + b, [range(3)] * 2)
+    rng = np.random.default_rng(0)
+    names = rng.integers(3, size=400)
+    x = CENTRES[names] + rng.normal(size=(400, 3))
+    sums = names.reshape(-1, 2).sum(axis=1).astype(float)
+    sums[::5] = np.nan  # of which nobody told
+    model = GEDI(3, constraint=total, group_size=2, iterations=300, random_state=0).fit(x, answers=sums)
+    assert (model.labels_ == names).mean() > 0.97
+    with pytest.raises(UserError, match="give the observed one of each group"):
+        GEDI(3, constraint=total).fit(x)
+    with pytest.raises(UserError, match="one for each of 200 groups"):
+        GEDI(3, constraint=total).fit(x, answers=sums[1:])
+    with pytest.raises(UserError, match="answers are what was observed of groups"):
+        GEDI(3).fit(x, answers=sums)
+    with pytest.raises(UserError, match="answers must be a list"):
+        GEDI(3, constraint=total).fit(x, answers=3)
+
+
 @pytest.mark.parametrize("encoder", ["identity", torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.Tanh())])
 def test_encoders_of_ones_own(encoder, tmp_path):
     x, y = blobs()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import gedi
+from gedi.building import implied_shares
 from gedi.config import override, parse
 from gedi.data import Dataset
 from gedi.errors import UserError
@@ -75,6 +76,26 @@ def test_answers_of_every_kind_train(kind):
     data, _ = groups(answers=answers)
     fitted = gedi.fit(data, settings(), constraint=TOTAL)
     assert fitted.predict(data.test).shape == (40,)
+
+
+def test_points_in_memory_take_answers_beside_them():
+    data, symbols = groups()
+    sums = symbols.sum(dim=1)
+    wishes = settings(constraint={"prior": "rule"})  # the shares of the symbols that the sums speak for
+    same = gedi.fit(groups(answers=sums.tolist())[0], wishes, constraint=TOTAL)
+    for answers in (sums, sums.tolist(), torch.nn.functional.one_hot(sums, 5).numpy()):
+        fitted = gedi.fit(data.train, wishes, constraint=TOTAL, answers=answers)
+        assert fitted.predict(data.train).shape == same.predict(data.test).shape
+    with pytest.raises(UserError, match="stand in it"):
+        gedi.fit(data, wishes, constraint=TOTAL, answers=sums)
+
+
+def test_shares_follow_from_answers():
+    symbols = torch.randint(3, (3000, 2), generator=torch.Generator().manual_seed(0)) * 2 % 3
+    symbols[symbols == 2] = torch.where(torch.rand(int((symbols == 2).sum())) < 0.5, 0, 2)  # 0 twice as often
+    shares = implied_shares(TOTAL, TOTAL.numbered(symbols.sum(dim=1).tolist()))
+    assert float(shares.sum()) == pytest.approx(1)
+    assert shares[0] > shares[1] > shares[2]
 
 
 def test_what_does_not_fit_is_refused():

@@ -6,7 +6,7 @@ good each is.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from gedi.errors import UserError
 from gedi.logic.arguments import shown, whole
 from gedi.logic.constraint import Constraint
-from gedi.logic.doubts import doubts
+from gedi.logic.doubts import doubts, keeping
 from gedi.logic.emission import Known, fitted_tables, posterior_of
 from gedi.logic.probabilities import check_distributions, check_tensor, check_weights
 from gedi.precision import full_precision, no_autocast
@@ -71,6 +71,7 @@ def align(
     iterations: int = 40,
     generator: torch.Generator | None = None,
     answers: Tensor | None = None,
+    named: Sequence[int] = (),
 ) -> Alignment:
     r"""The naming of clusters under which groups of soft memberships fit the constraint best. No labels.
 
@@ -96,6 +97,7 @@ def align(
         iterations: sweeps of EM; on the way only the better ones go on.
         generator: the stream of the starts.
         answers: of a constraint with several queries, the observed one of each group, as ``log_prob`` takes it.
+        named: symbols, by their numbers, that are called right as given (labels said so): other namings do not count.
 
     Example:
         >>> rule = Constraint.from_predicate(lambda a, b, c: a + b == c, [range(4)] * 3)
@@ -115,19 +117,28 @@ def align(
     if len(log_p) == 0:
         raise UserError("align needs at least one group, got none")
     check_distributions(log_p.flatten(1), constraint.sizes, constraint.variables, "log_p")
+    if not all(whole(k) and 0 <= k < c for k in named):
+        raise UserError(f"named must be numbers of symbols, 0 to {c - 1}, got {shown(list(named))}")
     best, fit, seen = _search(rule, log_p, restarts, iterations, generator)
 
     def loss(order: Tensor) -> float:
         return float(-rule.log_prob(log_p[:, :, order].double()).mean())
 
     given = torch.arange(c, device=log_p.device)
+    if named:
+        kept = torch.stack([given, best, *seen])
+        kept = kept[keeping(kept, given, named)]
+        fits = fit(kept)
+        best, _ = _swap_while_better(
+            kept[fits.argmin()], float(fits.min()), lambda o: fit(o).where(keeping(o, given, named), torch.inf)
+        )
     before, after = loss(given), loss(best)
     rounding = _ROUNDING * torch.finfo(log_p.dtype).eps * max(1.0, before)
     # where the given naming is impossible no other is worse, and the search has seen more than infinity
     if not (math.isinf(before) or after < before - rounding):
         best, after = given, before
     symmetric = [best[torch.tensor(order, device=best.device)] for order in constraint.symmetries[:_SYMMETRIES]]
-    return Alignment(best, before, after, *doubts(best, torch.stack([*seen, *symmetric]), fit, len(log_p)))
+    return Alignment(best, before, after, *doubts(best, torch.stack([*seen, *symmetric]), fit, len(log_p), named))
 
 
 @full_precision

@@ -9,7 +9,7 @@ import numpy as np
 
 from gedi.errors import UserError
 from gedi.logic.arguments import check_count, shown
-from gedi.logic.shortcut_search import Fits, _groups, _kinds, _newly_known, _order
+from gedi.logic.shortcut_search import Fits, completed_by, kinds_of, occurring, soonest_first
 
 if TYPE_CHECKING:
     from gedi.logic.compiled import Compiled
@@ -84,8 +84,8 @@ def count_shortcuts(
     _check(constraint, epsilon, delta, seconds)
     check_count(listed, "listed")
     until = time.monotonic() + seconds
-    kinds = _kinds(constraint, networks)
-    rows, fits, proven = _groups(constraint, answers, data, len(kinds.sizes) == 1)
+    kinds = kinds_of(constraint, networks)
+    rows, fits, proven = occurring(constraint, answers, data, len(kinds.sizes) == 1)
     offset = np.array([kinds.first[kind] for kind in kinds.of_variable])
     tree = _Tree(np.unique(rows, axis=0) + offset, offset, kinds.of_symbol, kinds.first, kinds.sizes, fits)
     partial, depth = tree.listed(listed, until)
@@ -131,10 +131,10 @@ class _Tree:
         self, rows: np.ndarray, offset: np.ndarray, of: list[int], first: list[int], sizes: list[int], fits: Fits
     ) -> None:
         self.offset, self.of, self.first, self.sizes, self.fits = offset, of, first, sizes, fits
-        self.order = _order(rows, len(of))
+        self.order = soonest_first(rows, len(of))
         self.tests: list[np.ndarray] = []
         for place, symbol in enumerate(self.order):
-            self.tests.append(_newly_known(rows, self.order[:place], symbol))
+            self.tests.append(completed_by(rows, self.order[:place], symbol))
 
     def size(self, symbol: int) -> int:
         """How many images a symbol may have."""

@@ -1,6 +1,6 @@
 """How sure a naming is: what else fits the groups all but as well."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -28,8 +28,14 @@ def neighbours(order: Tensor) -> Tensor:
     return torch.cat(changed)
 
 
+def keeping(orders: Tensor, order: Tensor, named: Sequence[int]) -> Tensor:
+    """Which orders, (n, c), call some symbols as another one does, (n,)."""
+    places = torch.tensor(list(named), dtype=torch.long, device=orders.device)
+    return (orders[:, places] == order[places]).all(dim=1)
+
+
 def doubts(
-    best: Tensor, others: Tensor, loss: Callable[[Tensor], Tensor], groups: int
+    best: Tensor, others: Tensor, loss: Callable[[Tensor], Tensor], groups: int, named: Sequence[int] = ()
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     r"""The probability of each name among the namings looked at, and those that fit all but as well.
 
@@ -44,6 +50,7 @@ def doubts(
         others: further ones worth looking at, (namings, c).
         loss: mean ``-log P(C)`` of each naming.
         groups: n.
+        named: symbols whose names are known: namings that call them otherwise than the best one are not looked at.
     """
     reference = loss(best[None])
     known = best[None]
@@ -51,7 +58,7 @@ def doubts(
 
     def look_at(more: Tensor) -> None:
         nonlocal known, behind
-        fresh = torch.unique(more, dim=0)
+        fresh = torch.unique(more[keeping(more, best, named)], dim=0)
         fresh = fresh[~torch.isin(_print_of(fresh), _print_of(known))]
         if len(fresh):
             # the naming that was taken counts as one of the best even where a better one is not to be had

@@ -5,6 +5,7 @@ bounded by how many assignments there are, and the caller is told where the boun
 """
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,24 @@ from gedi.logic.circuit import AND, Circuit
 
 _LOST = 1e-3  # of a rounding: what may be lost to products that are too small
 _HELD = 2e7  # numbers of the buffers; beyond that levels in logs need less
+
+
+class _Products(NamedTuple):
+    """Products of one level and arity.
+
+    Attributes:
+        row: of the first.
+        nodes: how many there are.
+        factors: rows of the first factor of each, of the second, and so on.
+        table: these one after another.
+        edge: the row of the flows to their factors, the first of them.
+    """
+
+    row: int
+    nodes: int
+    factors: tuple[Tensor, ...]
+    table: Tensor
+    edge: int
 
 
 class Linear:
@@ -32,7 +51,7 @@ class Linear:
         self.most = max((float(min(circuit.counts[root], 10**300)) for root in circuit.roots), default=0.0)
         node_of = np.empty(circuit.nodes, dtype=np.int64)
         node_of[number] = np.arange(circuit.nodes)
-        self.levels: list[tuple[list[tuple[int, Tensor, int]], tuple[int, Tensor, Tensor] | None]] = []
+        self.levels: list[tuple[list[_Products], tuple[int, Tensor, Tensor] | None]] = []
         above: list[list[int]] = [[] for _ in range(circuit.nodes)]  # rows whose flows add up to a node's, by its row
         edge, row = circuit.nodes, circuit.columns
         ordered = level[node_of]  # of each row
@@ -55,7 +74,7 @@ class Linear:
             blocks = []
             for arity, factors in products.items():
                 table = torch.tensor(factors).t().contiguous()  # (arity, nodes)
-                blocks.append((first[arity], table, edge))
+                blocks.append(_Products(first[arity], len(factors), tuple(table), table.flatten(), edge))
                 for factor in table.tolist():
                     for child in factor:
                         above[child].append(edge)
@@ -64,6 +83,7 @@ class Linear:
             row = end
         cuts = [0, *(np.nonzero(np.diff(ordered))[0] + 1).tolist(), circuit.nodes]
         self.pulled = [(a, b, *_bags(above[a:b])) for a, b in itertools.pairwise(cuts)]
+        self.ends = [_between(self.roots, a, b) for a, b in itertools.pairwise(cuts)]
 
     def suits(self, leaves: Tensor) -> bool:
         """Whether leaves, as logs, may be tried: plain numbers of at most 1, here, and few enough."""
@@ -79,13 +99,13 @@ class Linear:
         values = leaves.new_empty(self.nodes, len(leaves))
         torch.exp(leaves.t(), out=values[: self.columns])
         for blocks, sums in self.levels:
-            for row, table, _ in blocks:
-                here = values[row : row + table.shape[1]]
-                if len(table) == 1:
-                    here.copy_(values[table[0]])
+            for row, nodes, factors, _, _ in blocks:
+                here = values[row : row + nodes]
+                if len(factors) == 1:
+                    here.copy_(values[factors[0]])
                     continue
-                torch.mul(values[table[0]], values[table[1]], out=here)
-                for factor in table[2:]:
+                torch.mul(values[factors[0]], values[factors[1]], out=here)
+                for factor in factors[2:]:
                     here.mul_(values[factor])
             if sums is not None:
                 row, children, starts = sums
@@ -97,15 +117,21 @@ class Linear:
     def gradient(self, values: Tensor, grad: Tensor) -> Tensor:
         """Of the logs of the leaves, (groups, columns): what each contributes to the roots, times ``grad``."""
         flow = values.new_empty(self.rows, values.shape[1])
-        start = torch.zeros_like(values).index_add_(0, self.roots, grad.t() / values[self.roots])
+        start = grad.t() / values[self.roots]
         for k in range(len(self.pulled) - 1, -1, -1):
             a, b, rows, starts = self.pulled[k]
-            torch.add(start[a:b], _added(flow, rows, starts), out=flow[a:b])
+            here, end = flow[a:b], self.ends[k]
+            if len(rows):
+                here.copy_(_added(flow, rows, starts))
+            else:
+                here.zero_()
+            if end is not None:
+                which, into = end
+                here.index_add_(0, into, start if len(which) == len(start) else start[which])
             if k == 0:
                 break
-            for row, table, edge in self.levels[k - 1][0]:
-                nodes = table.shape[1]
-                _factors(values[table.flatten()].view(len(table), nodes, -1), flow[row : row + nodes], flow, edge)
+            for row, nodes, factors, table, edge in self.levels[k - 1][0]:
+                _factors(values[table].view(len(factors), nodes, -1), flow[row : row + nodes], flow, edge)
         return (flow[: self.columns] * values[: self.columns]).t()
 
 
@@ -116,14 +142,23 @@ def _factors(parts: Tensor, above: Tensor, flow: Tensor, edge: int) -> None:
     if arity == 2:
         torch.mul(parts.flip(0), above, out=out)
         return
+    if arity == 1:
+        out.copy_(above)
+        return
     left = above
-    for i in range(arity):  # what comes before, from the left; then what comes after, from the right
-        out[i] = left
-        left = left * parts[i]
+    for i in range(1, arity):  # what comes before, from the left; then what comes after, from the right
+        left = torch.mul(left, parts[i - 1], out=out[i])
     right = parts[-1]
-    for i in range(arity - 2, -1, -1):
+    for i in range(arity - 2, 0, -1):
         out[i].mul_(right)
         right = right * parts[i]
+    torch.mul(above, right, out=out[0])
+
+
+def _between(roots: Tensor, a: int, b: int) -> tuple[Tensor, Tensor] | None:
+    """Which roots are rows from a to b, and their places there; None where none is."""
+    which = ((roots >= a) & (roots < b)).nonzero()[:, 0]
+    return (which, roots[which] - a) if len(which) else None
 
 
 def _bags(groups: list[list[int]]) -> tuple[Tensor, Tensor]:

@@ -51,8 +51,8 @@ def find_shortcuts(
     partial map is dropped as soon as a group whose symbols are all mapped is mapped to what does not fit. With too
     many solutions to list, a sample of them prunes and a walk through the decision diagram decides.
     """
-    kinds = _kinds(constraint, networks)
-    rows, fits, proven = _groups(constraint, answers, data, len(kinds.sizes) == 1)
+    kinds = kinds_of(constraint, networks)
+    rows, fits, proven = occurring(constraint, answers, data, len(kinds.sizes) == 1)
     rows = np.unique(rows, axis=0)
     offset = np.array([kinds.first[kind] for kind in kinds.of_variable])
     symbols = rows + offset
@@ -60,8 +60,8 @@ def find_shortcuts(
     frontier = np.arange(total, dtype=np.int16)[None]
     known: list[int] = []
     exact = True
-    for symbol in _order(symbols, total):
-        tests = _newly_known(symbols, known, symbol)
+    for symbol in soonest_first(symbols, total):
+        tests = completed_by(symbols, known, symbol)
         known.append(symbol)
         kind = kinds.of_symbol[symbol]
         size, first = kinds.sizes[kind], kinds.first[kind]
@@ -82,13 +82,14 @@ def find_shortcuts(
 
 def groups_that_occur(constraint: "Compiled", data: Any) -> tuple[np.ndarray, Fits]:
     """Rows of value numbers that satisfy a constraint, those given or all, and what fits in the place of one."""
-    rows, fits, proven = _groups(constraint, None, data, True)
+    rows, fits, proven = occurring(constraint, None, data, True)
     if proven is not None:
         raise UserError(f"a rule with more than {_LISTED:,} solutions is too large to go through; give data=")
     return np.unique(rows, axis=0), fits
 
 
-def _kinds(constraint: "Compiled", networks: Sequence[Any] | None) -> Kinds:
+def kinds_of(constraint: "Compiled", networks: Sequence[Any] | None) -> Kinds:
+    """The symbols of a constraint by the maps that they share: one for each network, or else for each domain."""
     keys: list[Any] = list(constraint.domains)
     if networks is not None:
         if len(networks) != len(keys):
@@ -106,7 +107,7 @@ def _kinds(constraint: "Compiled", networks: Sequence[Any] | None) -> Kinds:
     return Kinds([different.index(key) for key in keys], of_symbol, first, sizes, names)
 
 
-def _groups(
+def occurring(
     constraint: "Compiled", answers: Sequence[Any] | None, data: Any, one_kind: bool
 ) -> tuple[np.ndarray, Fits, Callable[[np.ndarray], bool] | None]:
     """The groups that occur, what fits in their place, and, where they are a sample only, what proves a map."""
@@ -194,7 +195,7 @@ def _promising(maps: np.ndarray, known: list[int]) -> np.ndarray:
     return np.asarray(maps[order])
 
 
-def _order(rows: np.ndarray, size: int) -> list[int]:
+def soonest_first(rows: np.ndarray, size: int) -> list[int]:
     """Symbols in the order that completes solutions soonest."""
     uses = [set(row.tolist()) for row in rows[:20_000]]
     chosen: list[int] = []
@@ -210,7 +211,7 @@ def _order(rows: np.ndarray, size: int) -> list[int]:
     return chosen
 
 
-def _newly_known(rows: np.ndarray, known: list[int], symbol: int) -> np.ndarray:
+def completed_by(rows: np.ndarray, known: list[int], symbol: int) -> np.ndarray:
     """The solutions whose last unknown symbol is this one."""
     within = np.isin(rows, [*known, symbol]).all(axis=1)
     return np.asarray(rows[within & (rows == symbol).any(axis=1)])

@@ -1,5 +1,6 @@
 """What a measure is: figures of a trained model, what they say, and what they need."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
 
@@ -37,6 +38,7 @@ class Trained:
         streams: everything drawn follows from them.
         constraint: the rule, where there is one.
         chains: the persistent chains of training, where there are any.
+        few: how many images of which symbol had a label that training looked at.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class Trained:
         streams: Streams,
         constraint: Constraint | None = None,
         chains: Tensor | None = None,
+        few: Mapping[int, int] | None = None,
     ) -> None:
         self.model, self.config, self.density, self.data = model.eval(), config, density, data
         self.box, self.streams, self.constraint, self.chains = box, streams, constraint, chains
+        self.few = few or {}
         self.images = len(data.test.shape) == 4
         self.has_clusters, self.has_density = has_clusters(config), has_density(config)
 

@@ -26,14 +26,17 @@ class NamesTold(Measure):
         return rule.queries is None or data.answers is not None
 
     def __call__(self, trained: Trained) -> dict[str, float]:
-        """Alignment of the trained clusters: a name that it would change is as unsure as its choice is sure."""
+        """Alignment of the trained clusters: a name that it would change is as unsure as its choice is sure.
+
+        Symbols of which labels were seen are called what these say.
+        """
         constraint, data = trained.constraint, trained.data
         assert constraint is not None
         groups = min(_GROUPS, data.groups)
         answers = None if data.answers is None else constraint.numbered(data.answers)[:groups]
         logits = seen_of(trained.model, data.train[: groups * data.group_size]).logits
         log_p = logits.double().log_softmax(dim=1).view(groups, data.group_size, -1)
-        found = align(constraint, log_p, generator=trained.streams["names"], answers=answers)
+        found = align(constraint, log_p, generator=trained.streams["names"], answers=answers, named=sorted(trained.few))
         kept = found.permutation == found.permutation.new_tensor(range(len(found.permutation)))
         sure = found.confidence.where(kept, 1 - found.confidence)
         return {"name_confidence": float(sure.min()), "names_open": float((sure < 0.9).sum())}

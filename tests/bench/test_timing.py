@@ -1,8 +1,12 @@
 """Functions in turns: which number is told, on a clock that the test winds itself."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 
-from gedi.bench.timing import Effort, Moment, Turns, in_turns
+from gedi.bench.timing import Effort, Moment, Turns, in_turns, with_children
 
 
 class FakeClock:
@@ -22,6 +26,13 @@ class FakeClock:
             self.seconds += left.pop(0) if len(left) > 1 else left[0]
 
         return function
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not count them")
+def test_a_process_that_was_started_costs_the_processor_too():
+    began, own = with_children(), time.process_time()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    assert with_children() - began > 0.25 > time.process_time() - own
 
 
 def test_the_ratio_is_the_median_over_blocks_and_not_that_of_the_medians():

@@ -345,6 +345,19 @@ def test_what_the_rule_cannot_tell_is_a_tie(g):
     torch.testing.assert_close(found.confidence, torch.tensor([0.5, 0.5, 1.0, 0.5, 0.5]).double(), atol=0.02, rtol=0)
 
 
+def test_what_the_rule_cannot_tell_a_name_that_is_known_tells(seeded):
+    c = RULES["distance"]  # 0 to 4 forwards or backwards
+    for seed in range(4):
+        g = seeded(seed)
+        log_p = memberships(groups_of(c, 200, g), 5, 0.5, g)
+        found = align(c, log_p, restarts=30, generator=g, named=[0])
+        assert found.permutation.tolist() == [0, 1, 2, 3, 4]
+        assert found.ties == ()
+        assert float(found.confidence.min()) > 0.99
+    with pytest.raises(UserError, match="named must be numbers of symbols, 0 to 4"):
+        align(c, log_p, named=[5])
+
+
 def test_observed_answers_name_clusters(g):
     c = Constraint.from_function(lambda a, b: a + b, [range(5)] * 2)
     truth = torch.randint(5, (150, 2), generator=g)
