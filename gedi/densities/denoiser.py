@@ -21,7 +21,6 @@ from gedi.types import Points
 _LEVELS = 8  # widths that the energy is summed over
 _NUMBERS = 64  # of noise that a level is averaged over, at least
 _ANNEALED = 50  # widths that samples come down through
-_REACH = 0.6  # of the way to the nearest neighbour that a step of a walk goes
 _ASKED = 500  # points that tell how far steps go
 _HALVINGS = 12  # of the range that the width of walks is looked for in
 _AT_A_TIME = 1000  # points that are denoised together
@@ -51,6 +50,8 @@ class DenoiserDensity(Density):
     highest: Width | None = None  # None: three times the data's spread
     own_encoder: Switch = True  # a network of its own; False decodes the latents of the clusters' encoder
     augmented: Switch = False  # learns what images look like once they are augmented, but for the noise of the view
+
+    reach: Width = 0.6  # of the way to the nearest neighbour that a step of a walk goes, where its width is not given
 
     kind: ClassVar[str] = "denoiser"
     terms: ClassVar[tuple[str, ...]] = ("denoising",)
@@ -83,7 +84,7 @@ class DenoiserDensity(Density):
     @torch.no_grad()
     def settle(self, model: Model, points: Points) -> None:
         """The width at which a step of the walk goes a set share of the way to the nearest neighbour."""
-        network, wanted = network_of(model), _REACH * scales_of(points).near
+        network, wanted = network_of(model), self.reach * scales_of(points).near
         x = points[spread(len(points), _ASKED)].to(network.centre)
         noise = _normal(x.shape, _always("steps of walks"), x)
         energy, low, high = self.energy(model), network.lowest.log(), network.highest.log()

@@ -98,8 +98,8 @@ def test_untrained_its_samples_are_the_gaussians_and_stay_in_the_box(seeded):
 def test_a_step_of_a_walk_goes_a_share_of_the_way_to_the_nearest_neighbour(seeded):
     """Of a Gaussian a step from x leads to the share s^2 / (s^2 + sigma^2) of x and of noise."""
     x = torch.randn(60, 20, generator=seeded(0), dtype=torch.float64)
-    for unit in (1.0, 100.0):
-        density, model = setup(shape=(20,))
+    for unit, reach in ((1.0, 0.6), (100.0, 0.6), (1.0, 0.3)):
+        density, model = setup(f"density.reach={reach}", shape=(20,))
         density = density.bind(Place(Box(-1e4 * torch.ones(20), 1e4 * torch.ones(20)), density._place.initial))
         density.measure(model, unit * x)
         density.settle(model, unit * x)
@@ -108,7 +108,7 @@ def test_a_step_of_a_walk_goes_a_share_of_the_way_to_the_nearest_neighbour(seede
         step = ((1 - share) ** 2 * s**2 + share**2 * width**2) ** 0.5
         rows = x.numpy()
         nearest = [min(((a - b) ** 2).mean() ** 0.5 for j, b in enumerate(rows) if j != i) for i, a in enumerate(rows)]
-        assert step == pytest.approx(0.6 * sorted(nearest)[30], rel=0.05)
+        assert step == pytest.approx(reach * sorted(nearest)[30], rel=0.05)
 
 
 def test_the_mean_before_the_noise_is_one_pass_and_no_score(monkeypatch):
