@@ -129,7 +129,7 @@ def told(constraint, answers=None, **more):
 def test_what_a_rule_can_name_is_told_beforehand():
     total = Constraint.from_function(lambda a, b: a + b, [range(3)] * 2)
     assert told(total, total.numbered([0, 1, 2, 3, 4])) == (
-        "the rule: 1 symbol maps satisfy the constraint",
+        "the rule: 1 symbol map satisfies the constraint",
         "the rule: the constraint names the symbols",
     )
     said = told(total, total.numbered([2, None, 2]))  # 0 + 2 and 1 + 1 alone

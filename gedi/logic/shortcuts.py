@@ -62,11 +62,12 @@ class Shortcuts:
         return self.exact and not self.swaps
 
     def __str__(self) -> str:
-        lines = [f"{'' if self.exact else 'at least '}{self.count:,} symbol maps satisfy the constraint"]
-        for kind, maps in (("swap", self.swaps), ("collapse", self.collapses)):
-            lines += [f"  {kind}: {self._arrow(m)}" for m in maps[:_SHOWN]]
-            if len(maps) > _SHOWN:
-                lines.append(f"  {kind}: and {len(maps) - _SHOWN:,} more listed")
+        maps = "symbol map satisfies" if self.count == 1 else "symbol maps satisfy"
+        lines = [f"{'' if self.exact else 'at least '}{self.count:,} {maps} the constraint"]
+        for kind, found in (("swap", self.swaps), ("collapse", self.collapses)):
+            lines += [f"  {kind}: {self._arrow(m)}" for m in found[:_SHOWN]]
+            if len(found) > _SHOWN:
+                lines.append(f"  {kind}: and {len(found) - _SHOWN:,} more listed")
         if self.names_symbols:
             lines.append(
                 "the constraint names the symbols"
