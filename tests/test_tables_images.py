@@ -246,10 +246,10 @@ def tiny(monkeypatch, tmp_path):
     said = {"trained": [], "evaluated": []}
     train, evaluate = engine._train_cell, engine.evaluate_run
 
-    def train_small(cell, profile, path, data_dir):
+    def train_small(cell, profile, path, data_dir, precision):
         said["trained"].append(cell.folder)
         small = (*TINY, *TINY_DENSITY.get(cell.column.lower(), ())) if cell.row == "mnist" else ()
-        return train(replace(cell, settings=(*cell.settings, *small)), profile, path, data_dir)
+        return train(replace(cell, settings=(*cell.settings, *small)), profile, path, data_dir, precision)
 
     def evaluate_small(directory, **needs):
         said["evaluated"].append((directory.path.name, needs["parts"]))

@@ -243,7 +243,7 @@ def test_mnist_borrows_the_column_of_cifar10_and_the_look_of_addition(name):
                 **{f"augment.{name}": 0.0 for name in ("rotation", "shear", "scale", "shift")},
                 **{"augment.resized": 0.3, "augment.flip": True, "augment.jitter": 0.8, "augment.grayscale": 0.2},
                 **{"data.name": "cifar10", "model.encoder": "resnet8", "model.width": 32, "model.stem": 2},
-                **{"augment.noise": 0.05, "stage2.iterations": 1500},
+                **{"augment.noise": 0.05, "stage2.iterations": 1500, "density.reach": 0.3},
             },
         ),
     ],
