@@ -50,7 +50,6 @@ class DenoiserDensity(Density):
     highest: Width | None = None  # None: three times the data's spread
     own_encoder: Switch = True  # a network of its own; False decodes the latents of the clusters' encoder
     augmented: Switch = False  # learns what images look like once they are augmented, but for the noise of the view
-
     reach: Width = 0.6  # of the way to the nearest neighbour that a step of a walk goes, where its width is not given
 
     kind: ClassVar[str] = "denoiser"

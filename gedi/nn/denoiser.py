@@ -170,7 +170,7 @@ class ImageBody(nn.Module):
         self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
         self.last = Doubled(width, channels)
         self.slope = _slope(channels) if channels > 1 else None
-        _draw(self, generator)
+        _draw(self, generator, self.last, *([] if self.slope is None else [self.slope[-1]]))
         # a quarter off a pass, measured
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -205,7 +205,7 @@ class LatentBody(nn.Module):
         self.middle = _middle(width)
         self.up = nn.ConvTranspose2d(2 * width, width, 4, 2, 1)
         self.last = Doubled(width, channels)
-        _draw(self, generator)
+        _draw(self, generator, self.last)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, latent: Tensor, level: Tensor) -> Tensor:  # (n, h), (n, 1) -> (n, c, h, w)
@@ -234,7 +234,7 @@ class RowBody(nn.Module):
         self.level = nn.Sequential(nn.Linear(1, _LEVELS), nn.SiLU(), nn.Linear(_LEVELS, 3 * width))
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
         self.last = nn.Linear(width, answers)
-        _draw(self, generator)
+        _draw(self, generator, self.last)
 
     def forward(self, x: Tensor, level: Tensor) -> Tensor:  # (n, columns), (n, 1) -> (n, answers)
         """What is added to the Gaussian's answer."""
@@ -273,7 +273,7 @@ def _each(width: Tensor, x: Tensor) -> Tensor:
     return width.view(-1, *[1] * (x.dim() - 1))
 
 
-def _draw(body: Body, generator: torch.Generator | None) -> None:
+def _draw(body: Body, generator: torch.Generator | None, *answering: nn.Module) -> None:
     """Every layer from a named stream, but those that answer, which begin at 0."""
     for layer in body.modules():
         if isinstance(layer, nn.Linear):
@@ -287,8 +287,7 @@ def _draw(body: Body, generator: torch.Generator | None) -> None:
                 layer.weight.uniform_(-bound, bound, generator=generator)
                 if layer.bias is not None:
                     layer.bias.uniform_(-bound, bound, generator=generator)
-    slope = getattr(body, "slope", None)
     with torch.no_grad():
-        for answering in (body.last, *(() if slope is None else (slope[-1],))):
-            for parameter in answering.parameters():
+        for layer in answering:
+            for parameter in layer.parameters():
                 parameter.zero_()

@@ -136,3 +136,16 @@ def test_a_symbol_without_a_share_costs_nothing_and_stays_finite():
 def test_a_prior_of_another_length_is_refused(shape):
     with pytest.raises(ValueError, match="one share for each of 4 clusters"):
         balance(torch.zeros(2, 4), torch.zeros(shape))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6, 1e8])
+def test_balance_of_large_logits_is_right_to_their_rounding_and_its_gradient_to_that_of_one(scale):
+    logits = logits_of(128, 10, 0, scale).float()
+    exact, rounded = logits.double().requires_grad_(), logits.clone().requires_grad_()
+    log_p = exact.log_softmax(dim=1)
+    wanted, found = math.log(128) - log_p.logsumexp(dim=0).mean(), balance(rounded)
+    wanted.backward()
+    found.backward()
+    eps = torch.finfo(torch.float32).eps
+    assert abs(found.item() - wanted.item()) <= 2 * eps * (1 + log_p.abs().max().item())
+    assert (rounded.grad - exact.grad).abs().max() <= 4 * eps * exact.detach().softmax(dim=1).max()
